@@ -1,0 +1,122 @@
+//! Every bound of the product, named once, with its reason.
+
+use std::time::Duration;
+
+/// A message body: larger things are files, not messages.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+/// `meta` in its canonical form.
+pub const META_BYTES_MAX: usize = 8 * 1024;
+/// Nesting of `meta`: deeper trees serve nobody and cost stack.
+pub const META_DEPTH_MAX: usize = 32;
+/// Members one message may mention.
+pub const MENTIONS_MAX: usize = 16;
+/// A `reply_to` or `corr_id`.
+pub const REFERENCE_BYTES_MAX: usize = 128;
+/// A caller's idempotency key.
+pub const CLIENT_MESSAGE_ID_BYTES_MAX: usize = 128;
+/// A member, node or topic name.
+pub const NAME_BYTES_MAX: usize = 63;
+/// Automatic replies in one chain, so that two agents cannot talk for ever unattended.
+pub const HOPS_MAX: u8 = 64;
+/// A request on any HTTP door.
+pub const REQUEST_BYTES_MAX: usize = 256 * 1024;
+/// A handshake request.
+pub const EXCHANGE_BYTES_MAX: usize = 16 * 1024;
+/// A WebSocket frame in either direction.
+pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// Request headers.
+pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Connections of one door.
+pub const CONNECTIONS_MAX: usize = 4_096;
+/// Connections of one remote address that have not proven who they are.
+pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 64;
+/// Requests of one local connection under way at once; more get `daemon_busy`.
+pub const IN_FLIGHT_PER_CONNECTION_MAX: usize = 64;
+/// Event streams of one daemon; more get `too_many_streams`.
+pub const EVENT_STREAMS_MAX: usize = 32;
+/// Header read: a slow client may not hold a connection without saying what it wants.
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Body read.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A kept-alive connection without a request.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Answers in flight at a stop get this long; queued rows stay on disk.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Messages of one link `send` or `mail` frame.
+pub const FRAME_MESSAGES_MAX: usize = 64;
+/// Lanes one mesh may have on the wire at once.
+pub const LANES_IN_FLIGHT_MAX: usize = 32;
+/// Unacked rows of a link window: mail and receipts have one each.
+pub const WINDOW_ROWS_MAX: usize = 256;
+/// A full window without any ack for this long closes the link.
+pub const WINDOW_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Frames waiting to be written to one WebSocket; full means a stalled reader.
+pub const SOCKET_FRAMES_MAX: usize = 256;
+/// Jobs waiting for a store's writer; full answers 503 and consumes nothing.
+pub const WRITER_QUEUE_MAX: usize = 1_024;
+/// The answer to a link `send`; later the rows go back to pending and the link closes.
+pub const SEND_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Negotiation after an upgrade.
+pub const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(5);
+/// A question over the link (`ask`).
+pub const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Ping in both directions on every link.
+pub const PING_EVERY: Duration = Duration::from_secs(20);
+/// A link without any frame for this long is dead.
+pub const LINK_SILENCE_MAX: Duration = Duration::from_secs(75);
+/// A ticket between exchange and upgrade.
+pub const TICKET_TTL: Duration = Duration::from_secs(30);
+/// Used tickets stay this long past their end, so that `ticket_already_used` can be told.
+pub const TICKET_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Tickets of one invite that are alive at once.
+pub const TICKETS_PER_INVITE_MAX: u32 = 3;
+/// A challenge between its request and the signed exchange.
+pub const CHALLENGE_TTL: Duration = Duration::from_secs(60);
+/// A nonce is remembered this long against replays.
+pub const NONCE_KEPT: Duration = Duration::from_secs(5 * 60);
+/// An invite.
+pub const INVITE_TTL: Duration = Duration::from_secs(15 * 60);
+/// Handshake requests of one address in [`EXCHANGE_RATE_WINDOW`].
+pub const EXCHANGES_PER_WINDOW_MAX: u32 = 30;
+/// See [`EXCHANGES_PER_WINDOW_MAX`].
+pub const EXCHANGE_RATE_WINDOW: Duration = Duration::from_secs(60);
+/// First delay of the retry curve.
+pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
+/// Last delay of the retry curve.
+pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
+/// No jitter may undercut this, or a dead broker is hammered.
+pub const RETRY_DELAY_FLOOR: Duration = Duration::from_millis(50);
+/// How long an unknown destination is tried: it may be created by a message still on its way.
+pub const DESTINATION_GONE_AFTER: Duration = Duration::from_secs(3_600);
+/// The same server fault this often …
+pub const POISON_ATTEMPTS_MIN: u32 = 50;
+/// … over this long buries a row.
+pub const POISON_AGE_MIN: Duration = Duration::from_secs(24 * 3600);
+/// The outbox is bounded by bytes, not rows.
+pub const OUTBOX_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
+/// Free bytes the disk must keep; below it a send gets 507 and no id is consumed.
+pub const DISK_RESERVE_BYTES: u64 = 64 * 1024 * 1024;
+/// Dedupe windows shorter than this are refused in negotiation.
+pub const DEDUPE_DAYS_MIN: u32 = 7;
+/// Dedupe window of a new mesh.
+pub const DEDUPE_DAYS_DEFAULT: u32 = 365;
+/// Oldest age of an attempted row when the broker's dedupe is permanent.
+pub const PERMANENT_MAX_AGE_HOURS: u32 = 168;
+/// Inbox bodies are kept this long; the ids for ever.
+pub const INBOX_RETENTION_DAYS: u32 = 30;
+/// Outbox payloads are kept this long after `done` or `aborted`; the ids for ever.
+pub const OUTBOX_PAYLOAD_KEPT_DAYS: u32 = 7;
+/// An undelivered row ends `expired` after this long.
+pub const UNDELIVERED_DAYS_MAX: u32 = 90;
+/// Rows a page of a list may have.
+pub const PAGE_ROWS_MAX: usize = 1_000;
+/// Rows a page of a list has when nobody says.
+pub const PAGE_ROWS_DEFAULT: usize = 200;
+/// Newest `done` rows a daemon names on connect, so that a restored ledger is noticed.
+pub const RESTORE_WITNESSES_MAX: usize = 64;
+/// Rows of one `message_status` question.
+pub const STATUS_ROWS_MAX: usize = 256;
+/// Longest wait of a long poll.
+pub const LONG_POLL_MAX: Duration = Duration::from_secs(60);
+/// A lost wake costs at most this.
+pub const SAFETY_POLL_EVERY: Duration = Duration::from_secs(1);
