@@ -1,0 +1,96 @@
+//! A driver for the real binary: started, talked to, killed, started again, as a person or a script would.
+//!
+//! Invariants:
+//! - A [`Home`] is a temporary folder; the binary sees it as its home *and* as the user's, so no run can touch
+//!   the files of whoever runs the tests.
+//! - Every `POSTRIDER_*` variable of the caller is kept from the binary; what it gets is what the test gave.
+//! - A test learns what happened from what the binary printed and how it ended, never from its files.
+
+mod binary;
+mod output;
+mod product;
+
+use crate::process::{Orphaned, Process};
+use crate::wait::WaitedTooLong;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub use binary::{BIN_VARIABLE, Binary, NoBinary, SHIPPED_VARIABLE};
+pub use output::Output;
+pub use product::{Options, Product, Ready, UpError};
+
+/// One command, on a machine whose two cores are busy with other tests.
+const CLI_BOUND: Duration = Duration::from_secs(60);
+
+/// Why a command gave no output to look at.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// It could not be started.
+    #[error("the binary could not be started: {0}")]
+    Spawn(#[from] std::io::Error),
+    /// It did not end.
+    #[error("`postrider {args}`: {waited}")]
+    NoEnd {
+        /// The arguments.
+        args: String,
+        /// How long it was given.
+        waited: WaitedTooLong,
+    },
+}
+
+/// A home of its own for one binary; removed on drop.
+#[derive(Debug)]
+pub struct Home {
+    binary: Binary,
+    folder: TempDir,
+}
+
+impl Home {
+    /// An empty one.
+    pub fn new(binary: Binary) -> std::io::Result<Self> {
+        // Short, because the socket's path inside it has about a hundred bytes.
+        Ok(Self { binary, folder: tempfile::Builder::new().prefix("pr-").tempdir()? })
+    }
+
+    /// The folder `--home` names.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Runs one command to its end.
+    pub fn cli(&self, args: &[&str]) -> Result<Output, CliError> {
+        self.cli_with(args, &[], "")
+    }
+
+    /// Runs one command with more environment and with `input` as its standard input.
+    pub fn cli_with(&self, args: &[&str], env: &[(&str, &str)], input: &str) -> Result<Output, CliError> {
+        let mut command = self.command();
+        command.args(args).envs(env.iter().copied());
+        let mut process = Process::spawn(command, input.as_bytes(), &Orphaned::EndsByItself)?;
+        let waited = process.wait_exit(CLI_BOUND);
+        let status = waited.map_err(|waited| CliError::NoEnd { args: args.join(" "), waited })?;
+        Ok(Output::of(&process, status))
+    }
+
+    /// The binary, pointed at this home and at nothing else.
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.binary.path());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("POSTRIDER_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .env("POSTRIDER_HOME", self.path())
+            .env("HOME", self.folder.path())
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .current_dir(self.folder.path());
+        command
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
