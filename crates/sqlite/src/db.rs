@@ -1,0 +1,122 @@
+//! The handle rooms hold: hand in a job, get its answer after the commit.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::Builder;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::engine::Engine;
+use crate::job::ask;
+use crate::wait::wait;
+use crate::{OpenError, Options, Stats, StorageError, migrate, open};
+
+/// One open file. Clones share it; the last one to go closes it.
+#[derive(Clone)]
+pub struct Db {
+    engine: Arc<Engine>,
+}
+
+impl Db {
+    /// Opens the file, or makes it, and starts its threads.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let opened = open::open(&options)?;
+        Ok(Self { engine: Arc::new(Engine::threaded(opened, options.bounds)?) })
+    }
+
+    /// Opens the file, or makes it, without any thread: a write runs, and commits, where it is called.
+    pub fn open_inline(options: Options) -> Result<Self, OpenError> {
+        let opened = open::open(&options)?;
+        Ok(Self { engine: Arc::new(Engine::inline(opened, options.bounds)?) })
+    }
+
+    /// Runs `job` inside the next shared transaction, in a savepoint of its own, and answers after that
+    /// transaction's `COMMIT` returned. An `Err` of the job undoes the job alone, and is answered after
+    /// the commit too. Dropping the future does not call the job back.
+    pub async fn write<T, E, F>(&self, name: &'static str, job: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let (job, answer) = ask(name, self.engine.path(), job);
+        self.engine.submit_write(job)?;
+        self.engine.receive(answer).await
+    }
+
+    /// [`Db::write`] for start-up code and tests, on a thread that may wait.
+    pub fn write_blocking<T, E, F>(&self, name: &'static str, job: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        wait(self.write(name, job))
+    }
+
+    /// Runs `read` on a read-only connection in one transaction of bounded length.
+    pub async fn read<T, E, F>(&self, name: &'static str, read: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let (job, answer) = ask(name, self.engine.path(), read);
+        self.engine.submit_read(job)?;
+        self.engine.receive(answer).await
+    }
+
+    /// [`Db::read`] for start-up code and tests, on a thread that may wait.
+    pub fn read_blocking<T, E, F>(&self, name: &'static str, read: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        wait(self.read(name, read))
+    }
+
+    /// Finishes what is waiting, copies the whole log into the file and ends the threads. Writes and
+    /// reads that come later get [`StorageError::Closed`].
+    pub async fn close(self) {
+        let (done, told) = oneshot::channel();
+        let closer = self.clone();
+        // Joining threads waits; a runtime's thread should not.
+        let spawned = Builder::new().name("sqlite-closer".into()).spawn(move || {
+            closer.engine.close();
+            // Nobody listens when the closing future was dropped; the file is closed all the same.
+            let _ = done.send(());
+        });
+        match spawned {
+            Ok(_) => drop(told.await),
+            Err(_) => self.engine.close(),
+        }
+    }
+
+    /// [`Db::close`] on a thread that may wait.
+    pub fn close_blocking(&self) {
+        self.engine.close();
+    }
+
+    /// Ends as a killed process would: nothing is drained, the log stays. For simulations of a crash.
+    #[cfg(feature = "faults")]
+    pub fn abandon(&self) {
+        self.engine.abandon();
+    }
+
+    /// The counters now.
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.engine.path()
+    }
+
+    /// Tables, indexes and views as normalised text, one statement a line.
+    pub async fn schema_text(&self) -> Result<String, StorageError> {
+        self.read("sqlite.schema_text", |conn| Ok(migrate::text(conn)?)).await
+    }
+}

@@ -1,0 +1,228 @@
+//! The threads and connections behind a [`crate::Db`], from start to close.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle, current};
+
+use tokio::sync::oneshot;
+
+use crate::checkpoint::{Helper, Stop};
+use crate::job::{Job, Order};
+use crate::open::Opened;
+use crate::reader::Reader;
+use crate::stats::Gauges;
+use crate::writer::Writer;
+use crate::{Bounds, OpenError, Stats, StorageError};
+
+pub(crate) struct Engine {
+    path: Arc<Path>,
+    bounds: Bounds,
+    gauges: Arc<Gauges>,
+    stop: Arc<Stop>,
+    closed: AtomicBool,
+    place: Place,
+    /// Given back last, when no connection is open any more.
+    lock: Mutex<Option<File>>,
+}
+
+/// Where jobs run.
+enum Place {
+    /// On threads of our own.
+    Threads { writes: SyncSender<Order>, reads: SyncSender<Order>, threads: Mutex<Threads> },
+    /// On the calling thread, one after the other: what a simulation can repeat.
+    Inline { writer: Box<Mutex<Option<Writer>>>, reader: Box<Mutex<Option<Reader>>> },
+}
+
+#[derive(Default)]
+struct Threads {
+    readers: Vec<JoinHandle<()>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Engine {
+    pub(crate) fn threaded(opened: Opened, bounds: Bounds) -> Result<Self, OpenError> {
+        let path = Arc::clone(&opened.path);
+        let (gauges, stop) = (Arc::new(Gauges::default()), Arc::new(Stop::default()));
+        let (reads, read_orders) = sync_channel(bounds.read_queue_max);
+        let read_orders = Arc::new(Mutex::new(read_orders));
+        let mut readers = Vec::with_capacity(opened.readers.len());
+        for conn in opened.readers {
+            let (reader, orders) = (Reader::new(conn, &path, &bounds, &gauges)?, Arc::clone(&read_orders));
+            readers.push(spawn("sqlite-reader", &path, move || reader.run(&orders))?);
+        }
+        let helper = Helper::start(opened.checkpointer, &path, &gauges, &stop)?;
+        let writer = Writer::new(opened.writer, &path, bounds, &gauges, &stop, Some(helper))?;
+        let (writes, write_orders) = sync_channel(bounds.queue_max);
+        let writer = Some(spawn("sqlite-writer", &path, move || writer.run(&write_orders))?);
+        let place = Place::Threads { writes, reads, threads: Mutex::new(Threads { readers, writer }) };
+        Ok(Self::assemble(path, bounds, gauges, stop, place, opened.lock))
+    }
+
+    pub(crate) fn inline(opened: Opened, bounds: Bounds) -> Result<Self, OpenError> {
+        let Opened { path, writer, checkpointer: _, mut readers, lock } = opened;
+        let (gauges, stop) = (Arc::new(Gauges::default()), Arc::new(Stop::default()));
+        let reader = readers.pop().expect("open makes at least one reader");
+        let reader = Reader::new(reader, &path, &bounds, &gauges)?;
+        let writer = Writer::new(writer, &path, bounds, &gauges, &stop, None)?;
+        let place = Place::Inline {
+            writer: Box::new(Mutex::new(Some(writer))),
+            reader: Box::new(Mutex::new(Some(reader))),
+        };
+        Ok(Self::assemble(path, bounds, gauges, stop, place, lock))
+    }
+
+    pub(crate) fn path(&self) -> &Arc<Path> {
+        &self.path
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.gauges.read()
+    }
+
+    /// Hands a job to the writer, or refuses at once.
+    pub(crate) fn submit_write(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
+        if let Some(stopped) = self.stop.error(&self.path) {
+            return Err(stopped);
+        }
+        match &self.place {
+            Place::Threads { writes, .. } => {
+                self.enqueue(writes, job, &self.gauges.waiting, self.bounds.queue_max)
+            }
+            Place::Inline { writer, .. } => {
+                let mut writer = held(writer);
+                let writer = writer.as_mut().ok_or_else(|| self.gone())?;
+                self.gauges.waiting.fetch_add(1, Relaxed);
+                writer.commit(job, &mut || None);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands a read to the readers, or refuses at once.
+    pub(crate) fn submit_read(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
+        match &self.place {
+            Place::Threads { reads, .. } => {
+                self.enqueue(reads, job, &self.gauges.reads_waiting, self.bounds.read_queue_max)
+            }
+            Place::Inline { reader, .. } => {
+                let mut reader = held(reader);
+                let reader = reader.as_mut().ok_or_else(|| self.gone())?;
+                self.gauges.reads_waiting.fetch_add(1, Relaxed);
+                reader.read(job);
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for an answer. One that never comes was dropped with the line, behind the closing order.
+    pub(crate) async fn receive<T, E>(&self, answer: oneshot::Receiver<Result<T, E>>) -> Result<T, E>
+    where
+        E: From<StorageError>,
+    {
+        answer.await.unwrap_or_else(|_| Err(self.gone().into()))
+    }
+
+    /// Drains, copies the log, ends the threads, gives the lock back. A second call waits for the first.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, SeqCst);
+        match &self.place {
+            Place::Threads { writes, reads, threads } => {
+                let mut threads = held(threads);
+                let Threads { readers, writer } = std::mem::take(&mut *threads);
+                for _ in &readers {
+                    drop(reads.send(Order::Close));
+                }
+                readers.into_iter().for_each(join);
+                if let Some(writer) = writer {
+                    // After the readers: the connection that copies the log must be the last to close.
+                    drop(writes.send(Order::Close));
+                    join(writer);
+                }
+            }
+            Place::Inline { writer, reader } => {
+                drop(held(reader).take());
+                if let Some(writer) = held(writer).take() {
+                    writer.close();
+                }
+            }
+        }
+        drop(held(&self.lock).take());
+    }
+
+    /// Ends as a killed process would: what waits is refused and the log stays as it is.
+    #[cfg(feature = "faults")]
+    pub(crate) fn abandon(&self) {
+        self.stop.set(&self.gone());
+        self.close();
+    }
+
+    fn assemble(
+        path: Arc<Path>,
+        bounds: Bounds,
+        gauges: Arc<Gauges>,
+        stop: Arc<Stop>,
+        place: Place,
+        lock: File,
+    ) -> Self {
+        let (closed, lock) = (AtomicBool::new(false), Mutex::new(Some(lock)));
+        Self { path, bounds, gauges, stop, closed, place, lock }
+    }
+
+    fn enqueue(
+        &self,
+        line: &SyncSender<Order>,
+        job: Box<dyn Job>,
+        waiting: &AtomicU64,
+        waiting_max: usize,
+    ) -> Result<(), StorageError> {
+        if self.closed.load(SeqCst) {
+            return Err(self.gone());
+        }
+        // Counted before it can be taken out, so that the count never falls below zero.
+        waiting.fetch_add(1, Relaxed);
+        let refused = match line.try_send(Order::Run(job)) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Full(_)) => {
+                StorageError::QueueFull { path: Arc::clone(&self.path), waiting_max }
+            }
+            Err(TrySendError::Disconnected(_)) => self.gone(),
+        };
+        waiting.fetch_sub(1, Relaxed);
+        Err(refused)
+    }
+
+    fn gone(&self) -> StorageError {
+        let closed = || StorageError::Closed { path: Arc::clone(&self.path) };
+        self.stop.error(&self.path).unwrap_or_else(closed)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A thread of the engine of `path`.
+pub(crate) fn spawn(
+    name: &str,
+    path: &Path,
+    life: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, OpenError> {
+    Builder::new().name(name.into()).spawn(life).map_err(|source| OpenError::of_system(path, source))
+}
+
+fn join(thread: JoinHandle<()>) {
+    // A job may own the last handle; its thread cannot wait for itself, and ends right after.
+    if thread.thread().id() != current().id() && thread.join().is_err() {
+        tracing::error!("a thread of the engine panicked");
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing is left half-done behind these locks: jobs catch their panics before they get here.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,199 @@
+//! Crash points and planted bugs, for proofs.
+//!
+//! With the feature `faults`, `POSTRIDER_FAULT` lists what shall happen, separated by commas:
+//! - `crash:<point>[:n]` aborts the process the n-th time it reaches the point (the first by default);
+//! - `bug:<name>[:<scope>]` switches a planted bug on, everywhere or for one scope, such as a job's name.
+//!
+//! The writer reaches `<job>.before_commit` and `<job>.after_commit` for every job of every transaction; the
+//! second lies after `COMMIT` returned and before any answer. Other rooms add points of their own.
+//! Without the feature the functions are empty and the variable is not read.
+
+#[cfg(feature = "faults")]
+pub use armed::{Disk, Synced, bug, bug_in, point, point_of};
+#[cfg(not(feature = "faults"))]
+pub use unarmed::{bug, bug_in, point, point_of};
+
+/// The variable that arms points and bugs.
+pub const VARIABLE: &str = "POSTRIDER_FAULT";
+
+/// Answers are given before `COMMIT`; the scope is a job's name.
+pub const ANSWER_BEFORE_COMMIT: &str = "sqlite.answer_before_commit";
+
+/// Files are opened with `synchronous=NORMAL`, which does not sync at commit.
+pub const SYNCHRONOUS_NORMAL: &str = "sqlite.synchronous_normal";
+
+#[cfg(not(feature = "faults"))]
+mod unarmed {
+    /// Does nothing in a build without `faults`.
+    #[inline(always)]
+    pub fn point(_name: &str) {}
+
+    /// Does nothing in a build without `faults`.
+    #[inline(always)]
+    pub fn point_of(_owner: &str, _moment: &str) {}
+
+    /// No bug is planted in a build without `faults`.
+    #[inline(always)]
+    pub fn bug(_name: &str) -> bool {
+        false
+    }
+
+    /// No bug is planted in a build without `faults`.
+    #[inline(always)]
+    pub fn bug_in(_name: &str, _scope: &str) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "faults")]
+mod armed {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::VARIABLE;
+
+    /// Deviations of one file's disk that only proofs ask for.
+    #[derive(Debug, Clone, Default)]
+    pub struct Disk {
+        /// Name of a registered VFS to open the file with.
+        pub vfs: Option<String>,
+        /// What a commit waits for.
+        pub synced: Synced,
+    }
+
+    /// What a commit waits for.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum Synced {
+        /// The log is synced: the product's only setting.
+        #[default]
+        Full,
+        /// Nothing: the control that a power-loss proof must catch.
+        Normal,
+    }
+
+    /// Reaches a crash point.
+    pub fn point(name: &str) {
+        if plan().reaches(name) {
+            crash(name);
+        }
+    }
+
+    /// Reaches the crash point `<owner>.<moment>`.
+    pub fn point_of(owner: &str, moment: &str) {
+        if plan().crashes.is_empty() {
+            return;
+        }
+        point(&format!("{owner}.{moment}"));
+    }
+
+    /// Whether the planted bug `name` is switched on without a scope.
+    pub fn bug(name: &str) -> bool {
+        plan().bugs.iter().any(|bug| bug.name == name && bug.scope.is_none())
+    }
+
+    /// Whether the planted bug `name` is switched on everywhere or for `scope`.
+    pub fn bug_in(name: &str, scope: &str) -> bool {
+        let hits = |bug: &Bug| bug.name == name && bug.scope.as_deref().is_none_or(|asked| asked == scope);
+        plan().bugs.iter().any(hits)
+    }
+
+    #[derive(Debug, Default)]
+    pub(super) struct Plan {
+        crashes: Vec<Crash>,
+        bugs: Vec<Bug>,
+    }
+
+    #[derive(Debug)]
+    struct Crash {
+        point: String,
+        /// Visits left until the crash.
+        left: AtomicU64,
+    }
+
+    #[derive(Debug)]
+    struct Bug {
+        name: String,
+        scope: Option<String>,
+    }
+
+    impl Plan {
+        pub(super) fn parse(text: &str) -> Result<Self, String> {
+            let mut plan = Self::default();
+            for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+                let parts: Vec<&str> = word.split(':').collect();
+                match parts[..] {
+                    ["crash", point] => plan.crash(point, 1),
+                    ["crash", point, n] => match n.parse() {
+                        Ok(n @ 1..) => plan.crash(point, n),
+                        Ok(0) | Err(_) => return Err(format!("`{word}`: the visit is a number from 1")),
+                    },
+                    ["bug", name] => plan.bugs.push(Bug { name: name.into(), scope: None }),
+                    ["bug", name, scope] => {
+                        plan.bugs.push(Bug { name: name.into(), scope: Some(scope.into()) })
+                    }
+                    _ => {
+                        return Err(format!(
+                            "`{word}` is neither crash:<point>[:n] nor bug:<name>[:<scope>]"
+                        ));
+                    }
+                }
+            }
+            Ok(plan)
+        }
+
+        fn crash(&mut self, point: &str, visit: u64) {
+            self.crashes.push(Crash { point: point.into(), left: AtomicU64::new(visit) });
+        }
+
+        pub(super) fn reaches(&self, name: &str) -> bool {
+            let mut now = false;
+            for crash in self.crashes.iter().filter(|crash| crash.point == name) {
+                now |= crash.left.fetch_sub(1, Ordering::SeqCst) == 1;
+            }
+            now
+        }
+    }
+
+    fn plan() -> &'static Plan {
+        static PLAN: OnceLock<Plan> = OnceLock::new();
+        PLAN.get_or_init(|| {
+            let text = std::env::var(VARIABLE).unwrap_or_default();
+            // A mistyped plan would make a proof pass without its fault.
+            Plan::parse(&text).unwrap_or_else(|problem| {
+                eprintln!("{VARIABLE}: {problem}");
+                std::process::abort()
+            })
+        })
+    }
+
+    fn crash(name: &str) -> ! {
+        eprintln!("{VARIABLE}: crash at {name}");
+        std::process::abort()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::Plan;
+
+        #[test]
+        fn a_point_crashes_at_its_visit_and_only_then() {
+            let plan = Plan::parse("crash:a.before_commit, crash:b:3").unwrap();
+            assert_eq!([plan.reaches("a.before_commit"), plan.reaches("a.before_commit")], [true, false]);
+            assert_eq!([(); 4].map(|()| plan.reaches("b")), [false, false, true, false]);
+            assert!(!plan.reaches("c"));
+        }
+
+        #[test]
+        fn a_mistyped_plan_is_refused() {
+            for text in ["crush:a", "crash", "crash:a:0", "crash:a:x", "crash:a:1:2", "bug", "bug:a:b:c"] {
+                assert!(Plan::parse(text).is_err(), "{text}");
+            }
+        }
+
+        #[test]
+        fn an_empty_plan_is_a_plan() {
+            let plan = Plan::parse("").unwrap();
+            assert!(!plan.reaches("a"));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A caller's closure on its way through the engine, and the answer on its way back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::StorageError;
+
+/// A job whose types are known only to the caller.
+pub(crate) trait Job: Send {
+    /// The name its caller gave it; crash points and errors carry it.
+    fn name(&self) -> &'static str;
+    /// Runs it, once; the result waits inside until it is answered.
+    fn run(&mut self, conn: &Connection) -> Ran;
+    /// Tells the caller how it ended. An error replaces whatever the job itself said: a refusal may rest
+    /// on rows that the same lost transaction had written.
+    fn answer(self: Box<Self>, end: Result<(), StorageError>);
+}
+
+/// How a job left its savepoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// Its changes stay.
+    Kept,
+    /// It said no; its changes go.
+    Refused,
+    /// It panicked; its changes go.
+    Panicked,
+}
+
+/// Something for a thread to do.
+pub(crate) enum Order {
+    /// Run this.
+    Run(Box<dyn Job>),
+    /// Finish what came before, then end.
+    Close,
+}
+
+struct Asked<F, T, E> {
+    name: &'static str,
+    path: Arc<Path>,
+    stage: Stage<F, T, E>,
+    reply: oneshot::Sender<Result<T, E>>,
+}
+
+enum Stage<F, T, E> {
+    Waiting(F),
+    Ended(Result<T, E>),
+    Panicked,
+}
+
+/// Wraps a closure, with the place where its answer will appear.
+pub(crate) fn ask<T, E, F>(
+    name: &'static str,
+    path: &Arc<Path>,
+    work: F,
+) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>)
+where
+    F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    T: Send + 'static,
+    E: From<StorageError> + Send + 'static,
+{
+    let (reply, answer) = oneshot::channel();
+    (Box::new(Asked { name, path: Arc::clone(path), stage: Stage::Waiting(work), reply }), answer)
+}
+
+impl<T, E, F> Job for Asked<F, T, E>
+where
+    F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    T: Send + 'static,
+    E: From<StorageError> + Send + 'static,
+{
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn run(&mut self, conn: &Connection) -> Ran {
+        let Stage::Waiting(work) = std::mem::replace(&mut self.stage, Stage::Panicked) else {
+            unreachable!("the engine runs a job once: running takes it out of the line")
+        };
+        // The connection stays sound: a statement left behind is finalised while unwinding, and the
+        // savepoint is rolled back before anybody else looks.
+        let Ok(result) = catch_unwind(AssertUnwindSafe(|| work(conn))) else { return Ran::Panicked };
+        let ran = if result.is_ok() { Ran::Kept } else { Ran::Refused };
+        self.stage = Stage::Ended(result);
+        ran
+    }
+
+    fn answer(self: Box<Self>, end: Result<(), StorageError>) {
+        let Self { name, path, stage, reply } = *self;
+        let result = match (end, stage) {
+            (Err(error), _) => Err(error.into()),
+            (Ok(()), Stage::Ended(result)) => result,
+            (Ok(()), Stage::Panicked | Stage::Waiting(_)) => {
+                Err(StorageError::Panicked { path, name }.into())
+            }
+        };
+        // A caller that went away does not want to know; what was committed stays committed.
+        drop(reply.send(result));
+    }
+}

@@ -1,0 +1,38 @@
+//! The engine under every SQLite file of the product.
+//!
+//! One writer per file. Callers hand in jobs; whatever is waiting when the writer is free runs in ONE
+//! transaction, each job in a savepoint of its own, and every answer is given after that transaction's
+//! `COMMIT` returned. A durable write therefore costs a share of one sync, and no timer is involved:
+//! the batch is what arrived during the last sync.
+//!
+//! Invariants
+//! - An answer `Ok` means: committed under `synchronous=FULL`, in a log whose folder entry is synced.
+//! - A job that refuses, or panics, leaves its neighbours' work untouched.
+//! - When a transaction is lost, every job of that batch is told so; none of it is claimed.
+//! - After a failed sync nothing is written any more until the process starts anew; reads stay up.
+//! - Every wait is bounded: the line of jobs, the batch, the read transaction, the log file.
+//! - Jobs and reads never call the [`Db`] they run in, and never begin or end a transaction themselves.
+//! - What SQLite was asked for is read back; a setting that did not take is a refusal to open.
+
+mod checkpoint;
+mod db;
+mod engine;
+mod error;
+pub mod fault;
+mod folder;
+mod job;
+mod migrate;
+mod open;
+mod options;
+mod reader;
+mod scene;
+mod stats;
+mod wait;
+mod writer;
+
+pub use db::Db;
+pub use error::{OpenError, StorageError};
+pub use migrate::{SchemaDrift, assert_schema_sum, check_schema_sum};
+pub use options::{Bounds, Freed, Migration, Options, Schema};
+pub use rusqlite;
+pub use stats::{BATCH_BUCKETS, Stats};

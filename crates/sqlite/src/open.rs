@@ -1,0 +1,173 @@
+//! Opening a file: settings asked for and read back, steps run, folder synced.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{Bounds, Freed, OpenError, Options, folder, migrate};
+
+/// 3.51.3 fixed a corruption of the log that a checkpoint beside a writer could cause.
+const VERSION_MIN: (i32, &str) = (3_051_003, "3.51.3");
+
+/// A file that passed every check, as the connections the engine needs.
+pub(crate) struct Opened {
+    pub(crate) path: Arc<Path>,
+    pub(crate) writer: Connection,
+    pub(crate) checkpointer: Connection,
+    pub(crate) readers: Vec<Connection>,
+    pub(crate) lock: File,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Writer,
+    Checkpointer,
+    Reader,
+}
+
+/// Opens or makes the file. What is refused is refused before anything is written.
+pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
+    require_version()?;
+    let path: Arc<Path> = options.path.as_path().into();
+    folder::make(&path)?;
+    let lock = folder::lock(&path)?;
+    folder::make_file(&path)?;
+    let writer = connect(options, &path, Role::Writer)?;
+    migrate::inspect(&writer, &path, &options.schema)?;
+    settle(&writer, options, &path, Role::Writer)?;
+    migrate::run(&writer, &path, &options.schema)?;
+    let checkpointer = ready(options, &path, Role::Checkpointer)?;
+    let readers = (0..options.bounds.readers.max(1)).map(|_| ready(options, &path, Role::Reader));
+    let readers = readers.collect::<Result<Vec<_>, _>>()?;
+    // The log exists by now; its name must outlive a power loss before the first answer is given.
+    folder::sync(&folder::folder_of(&path))?;
+    Ok(Opened { path, writer, checkpointer, readers, lock })
+}
+
+fn require_version() -> Result<(), OpenError> {
+    let (number, needed) = VERSION_MIN;
+    if rusqlite::version_number() >= number {
+        return Ok(());
+    }
+    Err(OpenError::SqliteTooOld { found: rusqlite::version(), needed })
+}
+
+fn ready(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection, OpenError> {
+    let conn = connect(options, path, role)?;
+    settle(&conn, options, path, role)?;
+    Ok(conn)
+}
+
+fn connect(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection, OpenError> {
+    let fail = |source| OpenError::of(Arc::clone(path), source);
+    let access = match role {
+        Role::Writer | Role::Checkpointer => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    // One thread at a time uses a connection here, so SQLite's own mutex would only cost.
+    let conn = on_disk(options, path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
+    conn.busy_timeout(options.bounds.busy_wait).map_err(fail)?;
+    conn.set_prepared_statement_cache_capacity(options.bounds.statements_max);
+    // SQLite opens what it may not write read-only, without a word.
+    if role != Role::Reader && conn.is_readonly(rusqlite::MAIN_DB).map_err(fail)? {
+        return Err(OpenError::ReadOnly { path: Arc::clone(path), detail: "the file is read-only".into() });
+    }
+    Ok(conn)
+}
+
+#[cfg(not(feature = "faults"))]
+fn on_disk(_options: &Options, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, flags)
+}
+
+#[cfg(feature = "faults")]
+fn on_disk(options: &Options, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    match options.fault.vfs.as_deref() {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
+        None => Connection::open_with_flags(path, flags),
+    }
+}
+
+/// Asks for every setting the promises rest on, and believes only what is read back: an I/O error
+/// while switching to the log mode, for one, leaves the old mode without any error.
+fn settle(conn: &Connection, options: &Options, path: &Arc<Path>, role: Role) -> Result<(), OpenError> {
+    for (pragma, value, wanted) in settings(options, role) {
+        let fail = |source| OpenError::of(Arc::clone(path), source);
+        conn.pragma_update(None, pragma, value).map_err(fail)?;
+        let found = conn
+            .pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0))
+            .map_err(fail)?;
+        let found = spelled(&found);
+        if found != wanted {
+            return Err(OpenError::PragmaNotApplied { path: Arc::clone(path), pragma, wanted, found });
+        }
+    }
+    Ok(())
+}
+
+/// Name, value to set, value to read back.
+fn settings(options: &Options, role: Role) -> Vec<(&'static str, String, String)> {
+    let Bounds { writer_cache_kib, reader_cache_kib, .. } = options.bounds;
+    let cache = match role {
+        Role::Writer => writer_cache_kib,
+        Role::Checkpointer | Role::Reader => reader_cache_kib,
+    };
+    let freed = match options.freed {
+        Freed::Kept => "0",
+        Freed::Zeroed => "1",
+    };
+    let same = |name, value: &str| (name, value.to_owned(), value.to_owned());
+    let mut list = vec![
+        same("cache_size", &format!("-{cache}")),
+        same("foreign_keys", "1"),
+        // A schema written by somebody else must not run functions with side effects.
+        same("trusted_schema", "0"),
+        same("cell_size_check", "1"),
+        same("mmap_size", "0"),
+        // Sorts and undo copies hold message bodies; they stay out of the system's temporary folder.
+        same("temp_store", "2"),
+    ];
+    match role {
+        Role::Reader => list.push(same("query_only", "1")),
+        Role::Writer | Role::Checkpointer => list.extend([
+            same("journal_mode", "wal"),
+            same("synchronous", synchronous(options)),
+            same("wal_autocheckpoint", "0"),
+            same("secure_delete", freed),
+        ]),
+    }
+    if cfg!(target_os = "macos") {
+        // There a plain fsync stops at the drive's own cache.
+        list.extend([same("fullfsync", "1"), same("checkpoint_fullfsync", "1")]);
+    }
+    list
+}
+
+const SYNCHRONOUS_FULL: &str = "2";
+
+#[cfg(not(feature = "faults"))]
+fn synchronous(_options: &Options) -> &'static str {
+    SYNCHRONOUS_FULL
+}
+
+#[cfg(feature = "faults")]
+fn synchronous(options: &Options) -> &'static str {
+    use crate::fault::{SYNCHRONOUS_NORMAL, Synced, bug};
+    match options.fault.synced {
+        Synced::Full if !bug(SYNCHRONOUS_NORMAL) => SYNCHRONOUS_FULL,
+        Synced::Full | Synced::Normal => "1",
+    }
+}
+
+fn spelled(value: &rusqlite::types::Value) -> String {
+    use rusqlite::types::Value;
+    match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::Null => "nothing".into(),
+        Value::Real(number) => number.to_string(),
+        Value::Blob(_) => "bytes".into(),
+    }
+}

@@ -1,0 +1,137 @@
+//! What a caller decides before a file is opened. Every bound has its reason beside it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything [`crate::Db::open`] needs to know. Made by [`Options::new`], then adjusted field by field.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// The database file. Its folder is made when missing (0700), the file too (0600).
+    pub path: PathBuf,
+    /// The migrations that lead to the tables this binary knows.
+    pub schema: Schema,
+    /// The limits of lines, batches, reads and the log.
+    pub bounds: Bounds,
+    /// What becomes of the bytes of deleted rows.
+    pub freed: Freed,
+    /// Deviations that only proofs ask for.
+    #[cfg(feature = "faults")]
+    pub fault: crate::fault::Disk,
+}
+
+/// A file's tables as a list of steps, and as their sum.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema {
+    /// In rising order of `number`, starting at 1 without gaps; a landed one is never edited.
+    pub migrations: &'static [Migration],
+    /// The text of the checked-in `schema.sql`; [`crate::assert_schema_sum`] compares it with the steps.
+    pub sum: &'static str,
+}
+
+/// One forward step, run in a transaction of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    /// Position in the list, from 1.
+    pub number: u32,
+    /// A word or two for people.
+    pub name: &'static str,
+    /// Any number of statements, none of which begins or ends a transaction.
+    pub sql: &'static str,
+}
+
+/// What becomes of the bytes of deleted rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freed {
+    /// They stay in free pages until overwritten: the cheap choice.
+    Kept,
+    /// They are zeroed at once (`secure_delete`), for files whose rows are scrubbed for privacy.
+    Zeroed,
+}
+
+/// Limits of one file's engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Writes waiting for the writer; one more is refused at once instead of waiting without end.
+    pub queue_max: usize,
+    /// Jobs in one transaction: bounds the time the first of them waits for the last.
+    pub batch_jobs_max: usize,
+    /// Read-only connections, each with its own thread.
+    pub readers: usize,
+    /// Reads waiting for a reader; one more is refused at once.
+    pub read_queue_max: usize,
+    /// The longest a read transaction may run: an open one keeps the log from starting over.
+    pub read_max: Duration,
+    /// How long SQLite waits for another process's lock. Longer than `read_max`, so that a writer at the
+    /// log's limit outlasts every reader.
+    pub busy_wait: Duration,
+    /// The second connection copies the log into the file each time it has grown by this much.
+    pub checkpoint_step_pages: u32,
+    /// Past this the writer copies the small rest itself between two batches, so that the next
+    /// transaction finds the log fully copied and writes it from the start again.
+    pub wal_budget_pages: u32,
+    /// Past this the writer waits for readers to leave the log. With 4-KiB pages 10,000 are 39 MiB, which
+    /// leaves room for one large batch under the promised 64 MiB.
+    pub wal_pages_max: u32,
+    /// Prepared statements kept per connection; more than the statements of any one file.
+    pub statements_max: usize,
+    /// Page cache of the writer; the upper levels of every index should fit.
+    pub writer_cache_kib: u32,
+    /// Page cache of each reader.
+    pub reader_cache_kib: u32,
+}
+
+impl Options {
+    /// The usual choices for a file at `path` with the tables of `schema`.
+    pub fn new(path: impl Into<PathBuf>, schema: Schema) -> Self {
+        Self {
+            path: path.into(),
+            schema,
+            bounds: Bounds::default(),
+            freed: Freed::Kept,
+            #[cfg(feature = "faults")]
+            fault: crate::fault::Disk::default(),
+        }
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// The same with another choice for deleted bytes.
+    #[must_use]
+    pub fn freed(mut self, freed: Freed) -> Self {
+        self.freed = freed;
+        self
+    }
+
+    /// The same on another disk, for proofs.
+    #[cfg(feature = "faults")]
+    #[must_use]
+    pub fn fault(mut self, fault: crate::fault::Disk) -> Self {
+        self.fault = fault;
+        self
+    }
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            queue_max: 1024,
+            batch_jobs_max: 256,
+            readers: 3,
+            read_queue_max: 1024,
+            read_max: Duration::from_secs(2),
+            busy_wait: Duration::from_secs(5),
+            checkpoint_step_pages: 1_000,
+            wal_budget_pages: 4_000,
+            wal_pages_max: 10_000,
+            statements_max: 128,
+            writer_cache_kib: 16 * 1024,
+            reader_cache_kib: 4 * 1024,
+        }
+    }
+}

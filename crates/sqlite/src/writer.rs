@@ -1,0 +1,244 @@
+//! The one writer of a file: takes what is waiting, commits it as one transaction, then answers.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Receiver;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::wal::CheckpointMode;
+
+use crate::checkpoint::{self, Due, Helper, Stop, Watch};
+use crate::error::Aftermath;
+use crate::job::{Job, Order, Ran};
+use crate::stats::Gauges;
+use crate::{Bounds, OpenError, StorageError, fault, scene};
+
+const BEGIN: &str = "BEGIN IMMEDIATE";
+const COMMIT: &str = "COMMIT";
+const ROLLBACK: &str = "ROLLBACK";
+const SAVE: &str = "SAVEPOINT job";
+const KEEP: &str = "RELEASE job";
+const UNDO: &str = "ROLLBACK TO job";
+
+/// Owner of the only connection that writes rows.
+pub(crate) struct Writer {
+    conn: Connection,
+    path: Arc<Path>,
+    bounds: Bounds,
+    gauges: Arc<Gauges>,
+    stop: Arc<Stop>,
+    /// Pages in the log as of the last commit, told by SQLite's hook.
+    log_pages: Arc<AtomicU32>,
+    watch: Watch,
+    /// Nobody in inline mode: there the writer copies by itself.
+    helper: Option<Helper>,
+    /// Jobs of the transaction under way; kept for its allocation.
+    batch: Vec<Box<dyn Job>>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        mut conn: Connection,
+        path: &Arc<Path>,
+        bounds: Bounds,
+        gauges: &Arc<Gauges>,
+        stop: &Arc<Stop>,
+        helper: Option<Helper>,
+    ) -> Result<Self, OpenError> {
+        let log_pages = Arc::new(AtomicU32::new(0));
+        let told = Arc::clone(&log_pages);
+        conn.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            told.store(pages.unsigned_abs(), Relaxed);
+            Ok(())
+        }))
+        .map_err(|source| OpenError::of(Arc::clone(path), source))?;
+        let (path, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
+        let batch = Vec::with_capacity(bounds.batch_jobs_max);
+        Ok(Self { conn, path, bounds, gauges, stop, log_pages, watch: Watch::default(), helper, batch })
+    }
+
+    /// The life of the writer thread.
+    pub(crate) fn run(mut self, orders: &Receiver<Order>) {
+        while let Ok(Order::Run(first)) = orders.recv() {
+            let mut closing = false;
+            self.commit(first, &mut || match orders.try_recv() {
+                Ok(Order::Run(job)) => Some(job),
+                Ok(Order::Close) => {
+                    closing = true;
+                    None
+                }
+                Err(_) => None,
+            });
+            if closing {
+                break;
+            }
+        }
+        self.close();
+    }
+
+    /// Runs `first` and whatever `more` yields in one transaction and answers them all.
+    pub(crate) fn commit(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
+        self.gauges.waiting.fetch_sub(1, Relaxed);
+        if let Err(error) = self.begin() {
+            return first.answer(Err(error));
+        }
+        let end = self.run_batch(first, more).and_then(|()| self.end());
+        if end.is_err() {
+            self.gauges.lost.fetch_add(1, Relaxed);
+        }
+        for job in self.batch.drain(..) {
+            job.answer(end.clone());
+        }
+        if end.is_ok() {
+            self.shorten_log();
+        }
+    }
+
+    /// A last copy of the whole log, so that the file stands alone; then the connection goes.
+    pub(crate) fn close(mut self) {
+        if let Some(helper) = self.helper.take() {
+            helper.join();
+        }
+        if self.stop.cause().is_some() {
+            return leave_log(&self.conn);
+        }
+        match checkpoint::copy(&self.conn, &self.path, CheckpointMode::TRUNCATE) {
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the log was left for the next start"),
+        }
+    }
+
+    fn begin(&self) -> Result<(), StorageError> {
+        if let Some(stopped) = self.stop.error(&self.path) {
+            return Err(stopped);
+        }
+        self.execute(BEGIN)
+    }
+
+    fn run_batch(
+        &mut self,
+        first: Box<dyn Job>,
+        more: &mut dyn FnMut() -> Option<Box<dyn Job>>,
+    ) -> Result<(), StorageError> {
+        let mut next = Some(first);
+        while let Some(job) = next {
+            self.run_job(job)?;
+            next = if self.batch.len() < self.bounds.batch_jobs_max { more() } else { None };
+            if next.is_some() {
+                self.gauges.waiting.fetch_sub(1, Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// An error here means that the transaction is lost, for this job and those before it.
+    fn run_job(&mut self, mut job: Box<dyn Job>) -> Result<(), StorageError> {
+        let name = job.name();
+        let settled = self.execute(SAVE).and_then(|()| {
+            let (ran, trouble) = scene::within(&self.path, || job.run(&self.conn));
+            // SQLite gives up the whole transaction when it runs out of space or the disk fails in the
+            // middle of a statement; what looks like one job's error is then everybody's.
+            if self.conn.is_autocommit() {
+                let unexplained = || StorageError::RolledBack { path: Arc::clone(&self.path), name };
+                return Err(trouble.unwrap_or_else(unexplained));
+            }
+            self.settle_job(ran)
+        });
+        self.batch.push(job);
+        match settled {
+            Ok(()) => self.answer_early(name),
+            Err(_) => self.roll_back(),
+        }
+        settled
+    }
+
+    fn settle_job(&self, ran: Ran) -> Result<(), StorageError> {
+        match ran {
+            Ran::Kept => {}
+            Ran::Refused | Ran::Panicked => {
+                self.gauges.refused.fetch_add(1, Relaxed);
+                self.execute(UNDO)?;
+            }
+        }
+        self.execute(KEEP)
+    }
+
+    fn end(&mut self) -> Result<(), StorageError> {
+        for job in &self.batch {
+            fault::point_of(job.name(), "before_commit");
+        }
+        let committed = self.execute(COMMIT);
+        if let Err(error) = committed {
+            self.roll_back();
+            return Err(match error.aftermath() {
+                Aftermath::GoOn => error,
+                Aftermath::Stop => {
+                    let cause = self.stop.set(&error);
+                    StorageError::Stopped { path: Arc::clone(&self.path), cause }
+                }
+            });
+        }
+        for job in &self.batch {
+            fault::point_of(job.name(), "after_commit");
+        }
+        self.gauges.committed(self.batch.len());
+        self.gauges.log_has(self.log_pages.load(Relaxed));
+        Ok(())
+    }
+
+    /// The planted bug: an answer that does not wait for the sync. A crash between the two loses it.
+    fn answer_early(&mut self, name: &'static str) {
+        if fault::bug_in(fault::ANSWER_BEFORE_COMMIT, name)
+            && let Some(job) = self.batch.pop()
+        {
+            job.answer(Ok(()));
+        }
+    }
+
+    fn roll_back(&self) {
+        if self.conn.is_autocommit() {
+            return;
+        }
+        if let Err(error) = self.execute(ROLLBACK) {
+            // An open transaction that cannot be ended must not take in the next batch.
+            self.stop.set(&error);
+        }
+    }
+
+    fn shorten_log(&mut self) {
+        let due = self.watch.after(self.log_pages.load(Relaxed), &self.bounds);
+        let mode = match (due, &self.helper) {
+            (Due::Nothing, _) => return,
+            (Due::Beside, Some(helper)) => return helper.wish(),
+            (Due::Beside, None) | (Due::Between, _) => CheckpointMode::PASSIVE,
+            (Due::Alone, _) => CheckpointMode::RESTART,
+        };
+        match checkpoint::copy(&self.conn, &self.path, mode) {
+            Ok(true) => {
+                self.gauges.checkpoints_between.fetch_add(1, Relaxed);
+                self.watch.copied();
+            }
+            Ok(false) => {}
+            Err(error) => checkpoint::met(&error, &self.stop),
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), StorageError> {
+        let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        match done {
+            Ok(_) => Ok(()),
+            Err(error) => Err(StorageError::of(Arc::clone(&self.path), error)),
+        }
+    }
+}
+
+/// Lets the connection go without the copy SQLite makes when the last one closes: after a failed sync the
+/// log may say less than it seems to, and only a fresh start reads it from the disk.
+fn leave_log(conn: &Connection) {
+    if let Err(error) = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+        tracing::warn!(%error, "the log will be copied at close");
+    }
+}

@@ -1,0 +1,7 @@
+//! The engine through its doors: what an answer means, and what happens when the disk does not play along.
+
+mod migrations;
+mod opening;
+mod reads;
+mod setup;
+mod writes;
