@@ -17,6 +17,7 @@ pub mod error;
 pub mod fingerprint;
 pub mod id;
 pub mod limits;
+pub mod member;
 pub mod meta;
 pub mod outbox;
 pub mod receipt;
@@ -30,5 +31,6 @@ pub use id::{
     ClientMessageId, ConversationId, LeaseToken, MemberId, MemberName, MeshId, MessageId, NodeKey, NodeName,
     RowId, TopicName,
 };
+pub use member::MemberKind;
 pub use meta::Meta;
 pub use receipt::{DeliveryRung, Rung};

@@ -86,12 +86,20 @@ pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
 /// No jitter may undercut this, or a dead broker is hammered.
 pub const RETRY_DELAY_FLOOR: Duration = Duration::from_millis(50);
+/// The longest `Retry-After` believed: a mistaken broker, or a clock set back, may not park a lane for days.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 /// How long an unknown destination is tried: it may be created by a message still on its way.
 pub const DESTINATION_GONE_AFTER: Duration = Duration::from_secs(3_600);
 /// The same server fault this often …
 pub const POISON_ATTEMPTS_MIN: u32 = 50;
 /// … over this long buries a row.
 pub const POISON_AGE_MIN: Duration = Duration::from_secs(24 * 3600);
+/// The text of a row's last refusal; longer ones are cut.
+pub const LAST_ERROR_BYTES_MAX: usize = 512;
+/// An operator's hold on a row while the broker is asked about it; a lost one frees itself.
+pub const OPERATOR_HOLD_MAX: Duration = Duration::from_secs(30);
+/// Rows one clean-up or re-drive transaction touches, so that sends never wait for long.
+pub const SWEEP_ROWS_MAX: usize = 500;
 /// The outbox is bounded by bytes, not rows.
 pub const OUTBOX_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
 /// Free bytes the disk must keep; below it a send gets 507 and no id is consumed.
