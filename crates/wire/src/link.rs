@@ -238,6 +238,9 @@ pub struct NegotiationResponse {
     /// Whether the broker lost rows this node knows to be accepted.
     #[serde(default)]
     pub restored: bool,
+    /// Members at home on this node as the broker knows them: a first join learns its person here.
+    #[serde(default)]
+    pub members: Vec<MemberRef>,
     /// The broker's version, for people.
     #[serde(default)]
     pub version: String,
