@@ -1,0 +1,228 @@
+//! The contract.
+
+use async_trait::async_trait;
+use model::admission::{Known, StatusAnswer};
+use model::{
+    ClientMessageId, ConversationId, DeliveryRung, MemberId, MemberName, MessageId, NodeName, Timestamp,
+    TopicName,
+};
+use tokio::sync::watch;
+
+use crate::*;
+
+/// One mesh's books. Every door is one transaction, or one read; `Ok` means committed.
+///
+/// Doors do not check who may ask: the broker does, with the role of [`Ledger::member`]. They do check what
+/// only a transaction can: epochs, homes, removals, uses.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Store time: the one clock that ages, deadlines and windows are compared with.
+    async fn now(&self) -> Result<Timestamp, StorageError>;
+
+    /// Changes whenever something was committed that a reader may be waiting for. Carries nothing; a
+    /// change may be missed or be about something else, so the woken side reads, and polls besides.
+    fn committed(&self) -> watch::Receiver<()>;
+
+    // The mesh.
+
+    /// Makes the mesh and its issuer key on an empty ledger; else answers with what is there.
+    async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError>;
+
+    /// The mesh as it is now.
+    async fn mesh(&self) -> Result<Mesh, StorageError>;
+
+    /// Changes the policies, from the next transaction on.
+    async fn set_policies(&self, policies: Policies) -> Result<Mesh, StorageError>;
+
+    /// The key that signs exchanges; all broker processes share it.
+    async fn issuer(&self) -> Result<IssuerSeed, StorageError>;
+
+    /// Whether somebody owns the mesh. Nobody does on an empty store: print an owner invite.
+    async fn has_owner(&self) -> Result<bool, StorageError>;
+
+    // The way in: shape → rate → invite → expiry → node → proof → nonce with ticket.
+
+    /// Stores an invite.
+    async fn create_invite(&self, invite: NewInvite) -> Result<(), StorageError>;
+
+    /// Invites not yet swept.
+    async fn invites(&self) -> Result<Vec<InviteRow>, StorageError>;
+
+    /// Takes an unused invite back, with every ticket exchanged for it. False: there was none.
+    async fn revoke_invite(&self, hash: SecretHash) -> Result<bool, StorageError>;
+
+    /// The invite's part of the order, up to the node; what the broker asks before it checks the proof.
+    async fn check_invite(&self, hash: SecretHash, node: &NodeName) -> Result<(), WayInError>;
+
+    /// Stores a challenge for a known node; answers with store time.
+    async fn issue_challenge(&self, node: &NodeName, hash: SecretHash) -> Result<Timestamp, WayInError>;
+
+    /// The challenge's part of the order; answers with the key the proof must be checked with.
+    async fn check_challenge(&self, hash: SecretHash, node: &NodeName) -> Result<KnownNode, WayInError>;
+
+    /// Repeats the checks, then claims nonce and challenge and stores the ticket, in one transaction.
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, WayInError>;
+
+    /// Uses a ticket: ticket, invite, key, node, person and a new link epoch, in one transaction.
+    async fn redeem(&self, ticket: SecretHash, aud: &str) -> Result<Joined, WayInError>;
+
+    /// Negotiation: restores members a restored ledger lacks, notices a lost inbox and lost rows.
+    async fn open_link(&self, opening: LinkOpening) -> Result<LinkOpened, LinkError>;
+
+    // Accept.
+
+    /// Commits messages in order: one outcome each. A permanent refusal lets the lane go on; any other
+    /// ends it, and the rest is [`Outcome::NotTried`]. Concurrent calls share a commit, and a refusal
+    /// touches nobody else.
+    async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError>;
+
+    /// What is known of an id, by one read; the answer of B0.
+    async fn known(&self, sender: MemberId, id: &ClientMessageId) -> Result<Option<Known>, StorageError>;
+
+    /// What became of ids, one answer each; with [`Fence::Retire`] an absent one is retired in the same
+    /// transaction. Through a link only for members at home there: others' ids are `Unknown`.
+    async fn message_status(
+        &self,
+        via: &Via,
+        questions: Vec<StatusQuestion>,
+        fence: Fence,
+    ) -> Result<Vec<StatusAnswer>, LinkError>;
+
+    // Windows.
+
+    /// Undelivered rows of members at home at the link's node, oldest first, without those in `unacked`.
+    async fn mail(
+        &self,
+        link: &Link,
+        unacked: &[(MessageId, MemberId)],
+        limit: usize,
+    ) -> Result<Vec<MailRow>, LinkError>;
+
+    /// Records rungs; they only rise. Through a link for members at home there, through the broker for
+    /// those it hosts; other rows are passed over. A row the ledger lost is confirmed: it will come again.
+    async fn ack(&self, via: &Via, rows: Vec<Ack>) -> Result<Vec<AckedRow>, LinkError>;
+
+    /// Ends rows the recipient's node cannot store, so that they stop nobody.
+    async fn nack(&self, link: &Link, rows: Vec<Nack>) -> Result<Vec<AckedRow>, LinkError>;
+
+    /// Rungs of direct messages that senders at home at the link's node have not been told.
+    async fn receipts(
+        &self,
+        link: &Link,
+        unacked: &[(MessageId, MemberId)],
+        limit: usize,
+    ) -> Result<Vec<ReceiptRow>, LinkError>;
+
+    /// Records what senders' nodes have committed.
+    async fn receipts_ack(&self, link: &Link, rows: Vec<ReceiptAck>) -> Result<(), LinkError>;
+
+    // Reads.
+
+    /// A page of a log and the log's head, from one read. `None`: unknown, or not this reader's to read.
+    async fn history(
+        &self,
+        log: &Log,
+        reader: MemberId,
+        page: HistoryPage,
+        limit: usize,
+    ) -> Result<Option<History>, HistoryError>;
+
+    /// All topics and the reader's own direct conversations, last active first.
+    async fn conversations(
+        &self,
+        reader: MemberId,
+        limit: usize,
+    ) -> Result<Vec<ConversationRow>, StorageError>;
+
+    /// One conversation as a reader sees it. `None`: unknown, or not this reader's to read.
+    async fn conversation(
+        &self,
+        id: ConversationId,
+        reader: MemberId,
+    ) -> Result<Option<ConversationRow>, StorageError>;
+
+    /// Members by name, after `after`, removed ones included.
+    async fn members(&self, after: Option<&MemberName>, limit: usize) -> Result<Vec<Member>, StorageError>;
+
+    /// One member by id.
+    async fn member(&self, id: MemberId) -> Result<Option<Member>, StorageError>;
+
+    /// One member by name.
+    async fn member_named(&self, name: &MemberName) -> Result<Option<Member>, StorageError>;
+
+    /// Topics by name, after `after`, as `reader` sees them.
+    async fn topics(
+        &self,
+        reader: MemberId,
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicRow>, StorageError>;
+
+    /// All facts about an id; several when several senders used it. Reads only.
+    async fn explain(&self, wanted: &Wanted) -> Result<Vec<Explained>, StorageError>;
+
+    /// The rungs of a message's recipients, for counts and for [`model::receipt::standing`].
+    async fn rungs(&self, id: MessageId) -> Result<Vec<(MemberId, DeliveryRung)>, StorageError>;
+
+    // Management.
+
+    /// A member at home at the link's node, made when its name is free.
+    async fn register_member(
+        &self,
+        link: &Link,
+        name: &MemberName,
+        kind: MemberKind,
+    ) -> Result<Registered, ManageError>;
+
+    /// A member the broker hosts, made when its name is free.
+    async fn host_member(&self, name: &MemberName, kind: MemberKind) -> Result<Registered, ManageError>;
+
+    /// Removes a member; a node's person goes with its node and all members at home there.
+    async fn remove_member(&self, name: &MemberName) -> Result<(), ManageError>;
+
+    /// Makes a topic and subscribes its creator; a topic that is there stays as it is.
+    async fn create_topic(&self, creator: MemberId, topic: &TopicName) -> Result<TopicRow, ManageError>;
+
+    /// From now on the topic's messages are delivered to the member. Repeating it changes nothing.
+    async fn subscribe(&self, member: MemberId, topic: &TopicName) -> Result<(), ManageError>;
+
+    /// From now on they are not. Repeating it changes nothing.
+    async fn unsubscribe(&self, member: MemberId, topic: &TopicName) -> Result<(), ManageError>;
+
+    /// Opens or closes a conversation.
+    async fn set_conversation_state(
+        &self,
+        id: ConversationId,
+        state: ConversationState,
+    ) -> Result<(), ManageError>;
+
+    /// Stores an API token.
+    async fn create_token(&self, token: NewToken) -> Result<ApiToken, ManageError>;
+
+    /// All API tokens, revoked ones included.
+    async fn tokens(&self) -> Result<Vec<ApiToken>, StorageError>;
+
+    /// Takes a token back. False: there was no live one.
+    async fn revoke_token(&self, id: TokenId) -> Result<bool, StorageError>;
+
+    /// The live token of a live member.
+    async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError>;
+
+    // The janitor. Each call does a bounded round and says how many rows it changed.
+
+    /// Forgets ids whose window has passed.
+    async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError>;
+
+    /// Ends undelivered rows past their `deliver_by`, or older than the bound for undelivered rows.
+    async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError>;
+
+    /// Removes messages accepted before `before`, oldest first, with what hangs on them, and says so in
+    /// their dedupe rows, in one transaction.
+    async fn prune_messages(&self, before: Timestamp, limit: usize) -> Result<Pruned, StorageError>;
+
+    /// Forgets nonces, challenges, tickets and invites whose time is over.
+    async fn sweep_way_in(&self) -> Result<u64, StorageError>;
+
+    /// Rows older than `before` that contradict each other, from one snapshot.
+    async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError>;
+}

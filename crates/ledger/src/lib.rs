@@ -1,0 +1,37 @@
+//! The broker's books: one mesh's members, conversations, accepted messages and deliveries.
+//!
+//! [`Ledger`] is the one contract; a store behind it is SQLite (one machine) or PostgreSQL (many brokers),
+//! and `conformance` is the suite both pass.
+//!
+//! Invariants
+//! - An `Ok` means committed and synced. A refusal leaves no row in any table.
+//! - A dedupe row in state `accepted` exists exactly when the accept transaction committed, and is written
+//!   with the message, its deliveries and its mentions or not at all.
+//! - Commit order is read order: a place in a log is taken inside the writing transaction, under that log's lock.
+//! - The store owns time: SQLite is given a clock, PostgreSQL uses the database's.
+//! - Every transaction of a link checks the link's epoch, so a replaced link can write nothing.
+//! - Envelopes are bytes to this room; what a rule reads stands in a typed field beside them.
+//! - A wake says that something was committed and nothing else; the woken side reads the tables.
+
+mod error;
+mod ledger;
+mod types;
+
+pub use error::{HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused};
+pub use ledger::Ledger;
+pub use types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
+pub use types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Orphan, Wanted};
+pub use types::manage::{ApiToken, NewToken, Pruned, Registered, Scopes, TokenId};
+pub use types::mesh::{
+    ConnectionPolicy, IssuerSeed, Member, MemberKind, Mesh, MeshSetup, Policies, Role, TopicPolicy,
+};
+pub use types::read::{
+    Awaiting, ConversationKind, ConversationName, ConversationRow, ConversationState, History, HistoryPage,
+    HistoryRow, Log, Place, TopicRow,
+};
+pub use types::status::{Fence, StatusQuestion};
+pub use types::wayin::{
+    Exchange, Exchanged, InviteRow, Joined, KnownNode, Link, LinkMember, LinkOpened, LinkOpening, NewInvite,
+    Secret, SecretHash, Witness,
+};
+pub use types::window::{Ack, AckedRow, MailRow, Nack, ReceiptAck, ReceiptRow};

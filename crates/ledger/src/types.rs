@@ -1,0 +1,10 @@
+//! What crosses the ledger's doors, one file per family of doors.
+
+pub mod accept;
+pub mod explain;
+pub mod manage;
+pub mod mesh;
+pub mod read;
+pub mod status;
+pub mod wayin;
+pub mod window;

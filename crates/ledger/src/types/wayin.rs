@@ -1,0 +1,168 @@
+//! Joining and coming back: invites, challenges, tickets, links.
+
+use std::fmt;
+
+use model::{ClientMessageId, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp};
+
+use super::mesh::{Member, MemberKind, Mesh, Role};
+
+/// The SHA-256 of an invite, challenge, ticket or API token; the secret itself is never stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SecretHash(pub [u8; 32]);
+
+/// An invite to hand out.
+#[derive(Clone, Debug)]
+pub struct NewInvite {
+    /// Of the token.
+    pub hash: SecretHash,
+    /// The only node that may use it.
+    pub expected_node: Option<NodeName>,
+    /// What its person may decide.
+    pub role: Role,
+    /// Its end.
+    pub expires_at: Timestamp,
+}
+
+/// An invite as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InviteRow {
+    /// Of the token.
+    pub hash: SecretHash,
+    /// The only node that may use it.
+    pub expected_node: Option<NodeName>,
+    /// What its person may decide.
+    pub role: Role,
+    /// Its end.
+    pub expires_at: Timestamp,
+    /// When a node joined by it.
+    pub used_at: Option<Timestamp>,
+    /// When its owner took it back.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// By what a node proves that it may come in.
+#[derive(Clone, Copy, Debug)]
+pub enum Secret {
+    /// An invite: the first join.
+    Invite(SecretHash),
+    /// A challenge: every return.
+    Challenge(SecretHash),
+}
+
+/// A proven request for a ticket. Shape, rate and the node's signature were checked before.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Invite or challenge.
+    pub by: Secret,
+    /// The name asked for, or returned under.
+    pub node: NodeName,
+    /// The key the proof was checked with; a join registers it.
+    pub public_key: NodeKey,
+    /// Of the joiner's nonce; claimed together with the ticket.
+    pub nonce: SecretHash,
+    /// The one surface the ticket opens.
+    pub aud: String,
+    /// Of the ticket.
+    pub ticket: SecretHash,
+    /// The account's name, from which a first join makes its person.
+    pub person: Option<MemberName>,
+}
+
+/// A ticket was stored.
+#[derive(Clone, Debug)]
+pub struct Exchanged {
+    /// Its end.
+    pub expires_at: Timestamp,
+    /// The node's person, once there is one.
+    pub person: Option<Member>,
+    /// Store time.
+    pub now: Timestamp,
+}
+
+/// A node the ledger knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownNode {
+    /// Its name.
+    pub name: NodeName,
+    /// With which its proofs are checked.
+    pub public_key: NodeKey,
+}
+
+/// A used ticket: the node is in.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// The link to speak through; its epoch fences all earlier ones.
+    pub link: Link,
+    /// The node's person.
+    pub person: Member,
+    /// The mesh.
+    pub mesh: Mesh,
+    /// Whether this ticket registered the node.
+    pub first_join: bool,
+    /// Store time.
+    pub now: Timestamp,
+}
+
+/// One connection of a node. Each used ticket raises the epoch; a lower one is fenced.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// Whose.
+    pub node: NodeName,
+    /// Which.
+    pub epoch: u64,
+}
+
+/// What a node says at negotiation.
+#[derive(Clone, Debug)]
+pub struct LinkOpening {
+    /// The connection.
+    pub link: Link,
+    /// The mailbox's inbox epoch: a new one says that earlier deliveries may be seen again.
+    pub inbox_epoch: String,
+    /// Members at home there, so that a restored ledger gets them back.
+    pub members: Vec<LinkMember>,
+    /// Rows it knows to be accepted, so that a restored ledger is noticed.
+    pub done: Vec<Witness>,
+}
+
+/// A member as its home names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkMember {
+    /// Its id.
+    pub id: MemberId,
+    /// Its name.
+    pub name: MemberName,
+    /// What it is.
+    pub kind: MemberKind,
+}
+
+/// A message its sender's node knows to be accepted.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    /// Who sent it.
+    pub sender: MemberId,
+    /// Under which id.
+    pub client_message_id: ClientMessageId,
+    /// What the broker called it.
+    pub broker_message_id: MessageId,
+}
+
+/// What the ledger says at negotiation.
+#[derive(Clone, Debug)]
+pub struct LinkOpened {
+    /// Whether rows the node knows to be accepted are missing here.
+    pub restored: bool,
+    /// The members at home there, as the ledger has them now.
+    pub members: Vec<Member>,
+    /// The mesh.
+    pub mesh: Mesh,
+    /// Store time.
+    pub now: Timestamp,
+}
+
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Enough to tell two apart in a log, too little to look one up.
+        write!(f, "SecretHash({:02x}{:02x}..)", self.0[0], self.0[1])
+    }
+}
