@@ -9,7 +9,7 @@
 //! Without the feature the functions are empty and the variable is not read.
 
 #[cfg(feature = "faults")]
-pub use armed::{Disk, Synced, bug, bug_in, point, point_of};
+pub use armed::{Disk, FolderWatch, Synced, bug, bug_in, point, point_of};
 #[cfg(not(feature = "faults"))]
 pub use unarmed::{bug, bug_in, point, point_of};
 
@@ -47,8 +47,9 @@ mod unarmed {
 
 #[cfg(feature = "faults")]
 mod armed {
-    use std::sync::OnceLock;
+    use std::fmt;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, OnceLock};
 
     use super::VARIABLE;
 
@@ -59,6 +60,30 @@ mod armed {
         pub vfs: Option<String>,
         /// What a commit waits for.
         pub synced: Synced,
+        /// Told when the engine has synced the file's folder, which no VFS sees.
+        pub folder: FolderWatch,
+    }
+
+    /// What becomes of the sync of the folder when a file is opened.
+    #[derive(Clone, Default)]
+    pub enum FolderWatch {
+        /// It is done.
+        #[default]
+        Unwatched,
+        /// It is done, then this is called.
+        Told(Arc<dyn Fn() + Send + Sync>),
+        /// It is left out: the control that a power-loss proof must catch.
+        LeftOut,
+    }
+
+    impl fmt::Debug for FolderWatch {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(match self {
+                Self::Unwatched => "Unwatched",
+                Self::Told(_) => "Told",
+                Self::LeftOut => "LeftOut",
+            })
+        }
     }
 
     /// What a commit waits for.

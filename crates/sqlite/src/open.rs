@@ -41,8 +41,9 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     let checkpointer = ready(options, &path, Role::Checkpointer)?;
     let readers = (0..options.bounds.readers.max(1)).map(|_| ready(options, &path, Role::Reader));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
-    // The log exists by now; its name must outlive a power loss before the first answer is given.
-    folder::sync(&folder::folder_of(&path))?;
+    // Before the first answer the log's name must be safe, and the removal of the journal that the
+    // switch to the log used: that journal come back would undo the whole file.
+    sync_folder(options, &path)?;
     Ok(Opened { path, writer, checkpointer, readers, lock })
 }
 
@@ -52,6 +53,21 @@ fn require_version() -> Result<(), OpenError> {
         return Ok(());
     }
     Err(OpenError::SqliteTooOld { found: rusqlite::version(), needed })
+}
+
+#[cfg(not(feature = "faults"))]
+fn sync_folder(_options: &Options, path: &Path) -> Result<(), OpenError> {
+    folder::sync(&folder::folder_of(path))
+}
+
+#[cfg(feature = "faults")]
+fn sync_folder(options: &Options, path: &Path) -> Result<(), OpenError> {
+    use crate::fault::FolderWatch;
+    match &options.fault.folder {
+        FolderWatch::Unwatched => folder::sync(&folder::folder_of(path)),
+        FolderWatch::Told(watch) => folder::sync(&folder::folder_of(path)).map(|()| watch()),
+        FolderWatch::LeftOut => Ok(()),
+    }
 }
 
 fn ready(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection, OpenError> {

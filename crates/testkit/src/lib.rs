@@ -9,6 +9,7 @@
 
 pub mod bin;
 mod clock;
+pub mod disk;
 pub mod history;
 pub mod port;
 pub mod postgres;

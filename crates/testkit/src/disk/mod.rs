@@ -1,0 +1,21 @@
+//! Disks that remember and disks that fail, under the real engine.
+//!
+//! A shim between SQLite and the system's VFS shows every write, sync and delete to a [`Watcher`], which may
+//! let it pass, note it or refuse it. Upon it stand the recorder, whose notes can be replayed up to any
+//! moment as a power loss would leave them, and the faulty disk, which fails at a chosen act.
+//!
+//! Invariants:
+//! - What the recorder noted is in the order in which it happened: one act at a time passes.
+//! - A replayed state holds only bytes that were synced, plus a chosen part of those that were not.
+
+mod faulty;
+mod image;
+mod power_loss;
+mod recorder;
+mod vfs;
+
+pub use faulty::{FaultyDisk, Kind, Trouble};
+pub use image::{Image, Survivors};
+pub use power_loss::{Control, PowerLoss, PowerLossError, Report, power_loss};
+pub use recorder::{Event, Recorder};
+pub use vfs::{Act, Watcher, mount};
