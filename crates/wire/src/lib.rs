@@ -5,6 +5,7 @@
 //!   to an older node.
 //! - A type here holds what was said, not what it means: rules live in `model`.
 
+pub mod ask;
 pub mod auth;
 pub mod error;
 pub mod link;

@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 
 use crate::auth::{MemberRef, MeshRef};
 use crate::error::ErrorBody;
-use crate::log;
 use crate::message::Message;
 use crate::text;
+
+pub use crate::ask::{AnswerResult, MemberRow, Question, StatusAnswer, TopicRow};
 
 /// Dedupe by the caller's id: required of every broker.
 pub const FEATURE_DEDUPE: &str = "client_message_id_dedupe";
@@ -134,11 +135,25 @@ pub enum BadFrame {
     /// A type this side does not know; link peers pass over it.
     #[error("frame type {0} is unknown")]
     UnknownType(String),
+    /// A question this side does not know; it is refused by its number, or a newer node would lose its link.
+    #[error("question {n} does not parse: {source}")]
+    Question {
+        /// Correlates.
+        n: u64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
 }
 
 #[derive(Deserialize)]
 struct Tag {
     r#type: String,
+}
+
+/// What is left of an [`Ask`] that does not parse.
+#[derive(Deserialize)]
+struct AskNumber {
+    n: u64,
 }
 
 impl ToBroker {
@@ -152,7 +167,7 @@ impl ToBroker {
             "ack" => ToBroker::Ack(serde_json::from_str(text)?),
             "nack" => ToBroker::Nack(serde_json::from_str(text)?),
             "receipts_ack" => ToBroker::ReceiptsAck(serde_json::from_str(text)?),
-            "ask" => ToBroker::Ask(serde_json::from_str(text)?),
+            "ask" => ToBroker::Ask(parse_ask(text)?),
             _ => return Err(BadFrame::UnknownType(r#type)),
         })
     }
@@ -183,6 +198,13 @@ impl ToNode {
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("frames hold only what JSON can say")
     }
+}
+
+fn parse_ask(text: &str) -> Result<Ask, BadFrame> {
+    serde_json::from_str(text).map_err(|source| match serde_json::from_str::<AskNumber>(text) {
+        Ok(AskNumber { n }) => BadFrame::Question { n, source },
+        Err(_) => BadFrame::Shape(source),
+    })
 }
 
 /// What a node wants and holds.
@@ -410,102 +432,6 @@ pub struct ReceiptRow {
     pub at: Timestamp,
 }
 
-/// What a member may ask its broker through its node.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "snake_case")]
-pub enum Question {
-    /// A page of a topic's log.
-    TopicHistory {
-        /// Which.
-        #[serde(with = "text")]
-        topic: model::TopicName,
-        /// The page.
-        #[serde(flatten)]
-        page: log::PageRequest,
-    },
-    /// The mesh's members.
-    Members,
-    /// The mesh's topics.
-    Topics,
-    /// What became of an id; with a fence an absent one is retired.
-    MessageStatus {
-        /// Whose.
-        #[serde(with = "text")]
-        sender: MemberId,
-        /// Which.
-        #[serde(with = "text")]
-        client_message_id: ClientMessageId,
-        /// What was asked under it.
-        #[serde(with = "text")]
-        request_fingerprint: Fingerprint,
-        /// When it first went on the wire, in broker time.
-        #[serde(with = "text")]
-        first_attempt_at: Timestamp,
-        /// Retire the id when no copy was accepted.
-        fence: bool,
-    },
-}
-
-/// The answer to a question: a value of the question's own, or a refusal.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AnswerResult {
-    /// The value.
-    Ok(Box<RawValue>),
-    /// The refusal, with its HTTP status.
-    Refused {
-        /// As HTTP would say it.
-        status: u16,
-        /// Why.
-        #[serde(flatten)]
-        error: ErrorBody,
-    },
-}
-
-/// The answer to [`Question::MessageStatus`].
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum StatusAnswer {
-    /// This very message.
-    Accepted(AcceptedRow),
-    /// Another message under the id.
-    AcceptedOtherFingerprint,
-    /// Retired before.
-    Retired,
-    /// No copy was accepted.
-    Absent,
-    /// The window may have passed.
-    Unknown,
-}
-
-/// A member as others see it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct MemberRow {
-    /// Who.
-    #[serde(flatten)]
-    pub member: MemberRef,
-    /// Its node, or nothing when the broker hosts it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub home: Option<String>,
-    /// `owner` or `member`.
-    pub role: String,
-}
-
-/// A topic as a member sees it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct TopicRow {
-    /// Its name.
-    #[serde(with = "text")]
-    pub topic: model::TopicName,
-    /// Its log.
-    #[serde(with = "text")]
-    pub conversation: ConversationId,
-    /// Messages so far.
-    pub head: u64,
-    /// Whether the asker is subscribed.
-    pub subscribed: bool,
-}
-
 /// The code a refused row means.
 pub fn refusal_code(status: u16, error: &ErrorBody) -> ErrorCode {
     crate::status::code_of(status, Some(&error.error))
@@ -514,6 +440,7 @@ pub fn refusal_code(status: u16, error: &ErrorBody) -> ErrorCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log;
     use crate::message::MessageFields;
 
     const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";

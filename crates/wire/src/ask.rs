@@ -1,0 +1,579 @@
+//! What a member may ask its broker through its node, and the answers.
+
+use model::{
+    ClientMessageId, ConversationId, DeliveryRung, Fingerprint, MemberId, MemberKind, MemberName, MessageId,
+    NodeKey, NodeName, Timestamp, TopicName,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::auth::MemberRef;
+use crate::error::ErrorBody;
+use crate::link::AcceptedRow;
+use crate::log;
+use crate::text;
+
+/// A question. Who may ask what is the broker's to decide; the answer's type stands beside each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Question {
+    /// A page of a topic's log: [`log::Page`].
+    TopicHistory {
+        /// Which.
+        #[serde(with = "text")]
+        topic: TopicName,
+        /// The page.
+        #[serde(flatten)]
+        page: log::PageRequest,
+    },
+    /// A page of any log the asker may read: [`log::Page`].
+    Conversation {
+        /// Which.
+        #[serde(with = "text")]
+        conversation: ConversationId,
+        /// The page.
+        #[serde(flatten)]
+        page: log::PageRequest,
+    },
+    /// The asker's conversations, last active first: a list of [`ConversationRow`].
+    Conversations,
+    /// The mesh's members: a list of [`MemberRow`].
+    Members,
+    /// The mesh's topics: a list of [`TopicRow`].
+    Topics,
+    /// Makes a topic and subscribes the asker: [`TopicRow`].
+    TopicCreate {
+        /// Its name.
+        #[serde(with = "text")]
+        topic: TopicName,
+    },
+    /// Delivers the topic to the asker from now on; repeating it changes nothing: [`Done`].
+    TopicSubscribe {
+        /// Which.
+        #[serde(with = "text")]
+        topic: TopicName,
+    },
+    /// Stops that; repeating it changes nothing: [`Done`].
+    TopicUnsubscribe {
+        /// Which.
+        #[serde(with = "text")]
+        topic: TopicName,
+    },
+    /// What became of an id; with a fence an absent one is retired: [`StatusAnswer`].
+    MessageStatus {
+        /// Whose.
+        #[serde(with = "text")]
+        sender: MemberId,
+        /// Which.
+        #[serde(with = "text")]
+        client_message_id: ClientMessageId,
+        /// What was asked under it.
+        #[serde(with = "text")]
+        request_fingerprint: Fingerprint,
+        /// When it first went on the wire, in broker time.
+        #[serde(with = "text")]
+        first_attempt_at: Timestamp,
+        /// Retire the id when no copy was accepted.
+        fence: bool,
+    },
+    /// Everything the broker knows about a message's or a caller's id: [`BrokerExplained`].
+    Explain {
+        /// Either.
+        id: String,
+    },
+    /// How far each recipient's copy of an own message came: a list of [`RecipientRung`].
+    Rungs {
+        /// Which message.
+        #[serde(with = "text")]
+        id: MessageId,
+    },
+    /// Makes a member at home on the asker's node: [`MemberRow`].
+    MemberRegister {
+        /// Its name.
+        #[serde(with = "text")]
+        name: MemberName,
+        /// What it is.
+        #[serde(with = "text")]
+        kind: MemberKind,
+    },
+    /// Removes a member, for ever (owner): [`Done`].
+    MemberRemove {
+        /// Who.
+        #[serde(with = "text")]
+        name: MemberName,
+    },
+    /// An invite for one join (owner): [`Invite`].
+    InviteCreate {
+        /// The only node that may use it.
+        #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeName>,
+    },
+    /// Invites that are not forgotten yet (owner): a list of [`InviteRow`].
+    Invites,
+    /// Takes an unused invite back (owner): [`Done`].
+    InviteRevoke {
+        /// As [`InviteRow`] shows it.
+        id: String,
+    },
+    /// A token for direct HTTP callers; makes a service member when the name is new (owner): [`Token`].
+    TokenCreate {
+        /// As whom it acts.
+        #[serde(with = "text")]
+        member: MemberName,
+        /// What it may do.
+        scopes: Vec<Scope>,
+    },
+    /// All tokens, revoked ones included (owner): a list of [`TokenRow`].
+    Tokens,
+    /// Takes a token back (owner): [`Done`].
+    TokenRevoke {
+        /// As [`TokenRow`] shows it.
+        id: u64,
+    },
+    /// The mesh's policies: [`Policies`].
+    Policies,
+    /// Changes those that are named (owner): [`Policies`].
+    PoliciesSet(PolicyChange),
+    /// Registers a webhook (owner): [`Webhook`].
+    WebhookCreate {
+        /// Where it goes.
+        url: String,
+        /// The one topic it follows; without it, every message of every topic.
+        #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+        topic: Option<TopicName>,
+    },
+    /// All webhooks (owner): a list of [`WebhookRow`].
+    Webhooks,
+    /// A second secret beside the first for a while (owner): [`Webhook`].
+    WebhookRotate {
+        /// Which.
+        id: u64,
+    },
+    /// Starts a disabled webhook again (owner): [`Done`].
+    WebhookEnable {
+        /// Which.
+        id: u64,
+    },
+    /// Removes a webhook with what waits for it (owner): [`Done`].
+    WebhookRemove {
+        /// Which.
+        id: u64,
+    },
+}
+
+/// The answer to a question: a value of the question's own, or a refusal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerResult {
+    /// The value.
+    Ok(Box<RawValue>),
+    /// The refusal, with its HTTP status.
+    Refused {
+        /// As HTTP would say it.
+        status: u16,
+        /// Why.
+        #[serde(flatten)]
+        error: ErrorBody,
+    },
+}
+
+/// It is so now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {}
+
+/// The answer to [`Question::MessageStatus`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum StatusAnswer {
+    /// This very message.
+    Accepted(AcceptedRow),
+    /// Another message under the id.
+    AcceptedOtherFingerprint,
+    /// Retired before.
+    Retired,
+    /// No copy was accepted.
+    Absent,
+    /// The window may have passed.
+    Unknown,
+}
+
+/// A member as others see it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MemberRow {
+    /// Who.
+    #[serde(flatten)]
+    pub member: MemberRef,
+    /// Its node, or nothing when the broker hosts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
+    /// `owner` or `member`.
+    pub role: String,
+}
+
+/// A topic as a member sees it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TopicRow {
+    /// Its name.
+    #[serde(with = "text")]
+    pub topic: TopicName,
+    /// Its log.
+    #[serde(with = "text")]
+    pub conversation: ConversationId,
+    /// Messages so far.
+    pub head: u64,
+    /// Whether the asker is subscribed.
+    pub subscribed: bool,
+}
+
+/// A conversation as a reader's list shows it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ConversationRow {
+    /// Its id.
+    #[serde(with = "text")]
+    pub conversation: ConversationId,
+    /// `#topic` or `@other`, as this reader calls it.
+    pub conversation_name: String,
+    /// `topic` or `dm`.
+    pub kind: String,
+    /// `open` or `closed`.
+    pub state: String,
+    /// Messages so far.
+    pub head: u64,
+    /// When the last one came.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Timestamp>,
+    /// The place of the question it waits on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaiting: Option<u64>,
+}
+
+/// One recipient's copy.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecipientRung {
+    /// For whom.
+    #[serde(with = "text")]
+    pub recipient: MemberId,
+    /// How far.
+    #[serde(with = "text")]
+    pub rung: DeliveryRung,
+}
+
+/// An invite, shown once.
+#[derive(Serialize, Deserialize)]
+pub struct Invite {
+    /// The secret.
+    pub token: String,
+    /// Whose signature the joiner must see.
+    #[serde(with = "text")]
+    pub issuer_key: NodeKey,
+    /// Where the broker says it is reached; without it, where the asker reached it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its end.
+    #[serde(with = "text")]
+    pub expires_at: Timestamp,
+    /// The only node that may use it.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeName>,
+}
+
+/// An invite in a list; the secret is not there.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InviteRow {
+    /// Names it for a revocation.
+    pub id: String,
+    /// The only node that may use it.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeName>,
+    /// What its person may decide.
+    pub role: String,
+    /// Its end.
+    #[serde(with = "text")]
+    pub expires_at: Timestamp,
+    /// When a node joined by it.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<Timestamp>,
+    /// When it was taken back.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What a token's bearer may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Send messages.
+    Send,
+    /// Read conversations.
+    Read,
+    /// Use the hub.
+    Hub,
+}
+
+/// A token, shown once.
+#[derive(Serialize, Deserialize)]
+pub struct Token {
+    /// The secret.
+    pub token: String,
+    /// What lists show of it.
+    #[serde(flatten)]
+    pub row: TokenRow,
+}
+
+/// A token in a list; the secret is not there.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TokenRow {
+    /// Its number.
+    pub id: u64,
+    /// As whom it acts.
+    #[serde(with = "text")]
+    pub member: MemberName,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// When it was made.
+    #[serde(with = "text")]
+    pub created_at: Timestamp,
+    /// When it was taken back.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What a mesh's owner decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policies {
+    /// `open` or `declared`.
+    pub topics: String,
+    /// Days an accepted id is remembered; nothing means for ever.
+    pub dedupe_days: Option<u32>,
+    /// `prefer_newest` or `prefer_oldest`.
+    pub connections: String,
+}
+
+/// A change of policies; what is absent stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PolicyChange {
+    /// `open` or `declared`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics: Option<String>,
+    /// Days an accepted id is remembered, or `permanent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedupe: Option<String>,
+    /// `prefer_newest` or `prefer_oldest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<String>,
+}
+
+/// A webhook with its secret, shown once.
+#[derive(Serialize, Deserialize)]
+pub struct Webhook {
+    /// `whsec_` and base64, as Standard Webhooks has it.
+    pub secret: String,
+    /// What lists show of it.
+    #[serde(flatten)]
+    pub row: WebhookRow,
+}
+
+/// A webhook in a list; the secret is not there.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WebhookRow {
+    /// Its number.
+    pub id: u64,
+    /// Where it goes.
+    pub url: String,
+    /// The one topic it follows.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<TopicName>,
+    /// When it was made.
+    #[serde(with = "text")]
+    pub created_at: Timestamp,
+    /// When it stopped, because the other side said so or did not answer for days.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub disabled_at: Option<Timestamp>,
+    /// Why it stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+    /// Rows not delivered yet.
+    pub waiting: u64,
+    /// Rows given up.
+    pub parked: u64,
+}
+
+/// What the broker knows about an id.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BrokerExplained {
+    /// Who says so.
+    pub observer: String,
+    /// `accepted`, `retired`, `forgotten` or `never_seen`; with several records, of the first.
+    pub verdict: String,
+    /// One per sender that used the id, as far as the asker may know.
+    pub records: Vec<ExplainedRecord>,
+    /// What the nodes involved answered, or that they did not.
+    pub homes: Vec<ExplainedHome>,
+    /// Broker time of this answer.
+    #[serde(with = "text")]
+    pub now: Timestamp,
+}
+
+/// One sender's use of an id.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ExplainedRecord {
+    /// Who sent it.
+    pub sender: MemberRef,
+    /// Under which id.
+    #[serde(with = "text")]
+    pub client_message_id: ClientMessageId,
+    /// `accepted`, `retired` or `forgotten`.
+    pub state: String,
+    /// The rung all recipients reached, or how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<String>,
+    /// The first eight bytes of what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint_prefix: Option<String>,
+    /// The broker's id.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub broker_message_id: Option<MessageId>,
+    /// Its log.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
+    /// The log as the sender calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_name: Option<String>,
+    /// Its place there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_id: Option<u64>,
+    /// When it was accepted.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Timestamp>,
+    /// After which nobody may get it.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub deliver_by: Option<Timestamp>,
+    /// Until when the id is remembered.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub remembered_until: Option<Timestamp>,
+    /// Whether the message row still exists.
+    pub history_available: bool,
+    /// One per recipient.
+    pub recipients: Vec<ExplainedRecipient>,
+    /// One per webhook it is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<ExplainedWebhook>,
+}
+
+/// One recipient's copy, with the instant of every rung.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ExplainedRecipient {
+    /// Who.
+    #[serde(with = "text")]
+    pub name: MemberName,
+    /// Its node, or nothing when the broker hosts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
+    /// How far.
+    #[serde(with = "text")]
+    pub rung: DeliveryRung,
+    /// In the inbox.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<Timestamp>,
+    /// Handed over.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub notified_at: Option<Timestamp>,
+    /// A turn began.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub engaged_at: Option<Timestamp>,
+    /// The turn ended.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub processed_at: Option<Timestamp>,
+    /// It ended below delivery.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Why it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_code: Option<String>,
+    /// Read.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
+}
+
+/// One webhook's copy.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ExplainedWebhook {
+    /// Which webhook.
+    pub id: u64,
+    /// `waiting`, `delivered` or `parked`.
+    pub state: String,
+    /// Tries so far.
+    pub attempts: u32,
+    /// The last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_answer: Option<String>,
+}
+
+/// A node's part.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ExplainedHome {
+    /// Which node.
+    #[serde(with = "text")]
+    pub node: NodeName,
+    /// Its own words, or nothing when it could not be reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Box<RawValue>>,
+    /// Whether it could not be reached.
+    pub unreachable: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::link::{Ask, BadFrame, ToBroker};
+
+    const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+    /// Each question in the form a node sends it.
+    const QUESTIONS: &[&str] = &[
+        r#""what":"topic_history","topic":"alerts","limit":3"#,
+        r#""what":"conversation","conversation":"01890a5d-ac96-774b-bcce-b302099a8057""#,
+        r#""what":"conversations""#,
+        r#""what":"members""#,
+        r#""what":"topics""#,
+        r#""what":"topic_create","topic":"alerts""#,
+        r#""what":"topic_subscribe","topic":"alerts""#,
+        r#""what":"topic_unsubscribe","topic":"alerts""#,
+        r#""what":"explain","id":"ci-4127-done""#,
+        r#""what":"rungs","id":"01890a5d-ac96-774b-bcce-b302099a8057""#,
+        r#""what":"member_register","name":"ci","kind":"agent""#,
+        r#""what":"member_remove","name":"ci""#,
+        r#""what":"invite_create","node":"lab""#,
+        r#""what":"invite_create""#,
+        r#""what":"invites""#,
+        r#""what":"invite_revoke","id":"00ff""#,
+        r#""what":"token_create","member":"ci","scopes":["send","read","hub"]"#,
+        r#""what":"tokens""#,
+        r#""what":"token_revoke","id":3"#,
+        r#""what":"policies""#,
+        r#""what":"policies_set","topics":"declared","dedupe":"30""#,
+        r#""what":"webhook_create","url":"https://example.org/","topic":"alerts""#,
+        r#""what":"webhooks""#,
+        r#""what":"webhook_rotate","id":1"#,
+        r#""what":"webhook_enable","id":1"#,
+        r#""what":"webhook_remove","id":1"#,
+    ];
+
+    #[test]
+    fn each_question_survives_the_way_as_its_node_writes_it() {
+        for question in QUESTIONS {
+            let text = format!(r#"{{"type":"ask","n":7,"as":"{ID}",{question}}}"#);
+            let frame = ToBroker::parse(&text).unwrap_or_else(|error| panic!("{question}: {error}"));
+            assert_eq!(frame.text(), text);
+            assert!(matches!(frame, ToBroker::Ask(Ask { n: 7, .. })));
+        }
+    }
+
+    #[test]
+    fn a_question_nobody_knows_keeps_its_number() {
+        for bad in [r#""what":"everything""#, r#""what":"topic_create","topic":"Not A Name""#, r#""x":1"#] {
+            let text = format!(r#"{{"type":"ask","n":7,"as":"{ID}",{bad}}}"#);
+            assert!(matches!(ToBroker::parse(&text), Err(BadFrame::Question { n: 7, .. })), "{bad}");
+        }
+        assert!(matches!(ToBroker::parse(r#"{"type":"ask","what":"members"}"#), Err(BadFrame::Shape(_))));
+    }
+}
