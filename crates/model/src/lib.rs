@@ -15,6 +15,7 @@ pub mod cursor;
 pub mod envelope;
 pub mod error;
 pub mod fingerprint;
+pub mod gcra;
 pub mod id;
 pub mod limits;
 pub mod member;

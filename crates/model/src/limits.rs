@@ -1,5 +1,6 @@
 //! Every bound of the product, named once, with its reason.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// A message body: larger things are files, not messages.
@@ -128,3 +129,23 @@ pub const STATUS_ROWS_MAX: usize = 256;
 pub const LONG_POLL_MAX: Duration = Duration::from_secs(60);
 /// A lost wake costs at most this.
 pub const SAFETY_POLL_EVERY: Duration = Duration::from_secs(1);
+/// Units a second a budget may earn: one unit is at least a microsecond, the limiter's grain.
+pub const BUDGET_RATE_MAX: u32 = 1_000_000;
+/// A burst must be earned in this time, or a spent budget looks like a ban.
+pub const BUDGET_PERIOD_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The burst of a budget that names none, in seconds of its rate.
+pub const BUDGET_BURST_SECONDS: u32 = 10;
+/// Messages a second one member may have accepted, when nobody says.
+pub const MEMBER_RATE_DEFAULT: u32 = 1_000;
+/// Messages a second one mesh may have accepted, when nobody says.
+pub const MESH_RATE_DEFAULT: u32 = 10_000;
+/// Requests a member may make for each message it may have accepted: retries are free of budget, not of bound.
+pub const REQUESTS_PER_MESSAGE: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
+/// Marks the embedded limiter keeps; a mesh at the default rate has at most 300,000 alive. Full: the oldest goes.
+pub const LIMITER_MARKS_MAX: usize = 512 * 1024;
+/// Members with spent budget the embedded limiter keeps. Full: the one nearest to a whole budget goes.
+pub const LIMITER_MEMBERS_MAX: usize = 64 * 1024;
+/// The answer of a shared limiter; later the process's own budgets decide.
+pub const LIMITER_ANSWER_TIMEOUT: Duration = Duration::from_millis(250);
+/// A shared limiter that did not answer is asked again this often.
+pub const LIMITER_RETRY_EVERY: Duration = Duration::from_secs(1);
