@@ -1,3 +1,7 @@
-//! The project's own commands.
+//! `cargo xtask`: the project's own commands.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    xtask::main()
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask bench NAME`: measured values and ratios of one run.
+//!
+//! To add one: a file in `bench/` with `pub fn run(request: &Request) -> anyhow::Result<Table>`, and its line in
+//! [`BENCHES`]. Benchmarks run optimised: the command builds itself again in the `dist` profile first.
+
+mod limits;
+mod table;
+
+use crate::Ending;
+use crate::facts::Facts;
+use crate::workspace::{Workspace, cargo};
+use anyhow::Context;
+use std::process::Command;
+use tempfile::TempDir;
+
+pub use limits::{median, syncs_per_second};
+pub use table::{Bar, Row, Table};
+
+/// One benchmark.
+pub struct Bench {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it measures, in one sentence.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(&Request<'_>) -> anyhow::Result<Table>,
+}
+
+/// What a benchmark is given.
+pub struct Request<'workspace> {
+    /// Where it runs.
+    pub workspace: &'workspace Workspace,
+}
+
+/// One line each.
+pub const BENCHES: &[Bench] = &[Bench {
+    name: "limits",
+    about: "What this machine's disk allows: bare overwrite and append, one fdatasync each.",
+    run: limits::run,
+}];
+
+/// Runs the benchmark `name` and prints its table; writes a page only when asked to.
+pub fn run(workspace: &Workspace, name: Option<&str>, save: bool) -> anyhow::Result<Ending> {
+    let Some(bench) = BENCHES.iter().find(|bench| Some(bench.name) == name) else {
+        match name {
+            Some(name) => eprintln!("there is no benchmark `{name}`"),
+            None => eprintln!("which benchmark?"),
+        }
+        eprintln!("{}", list());
+        return Ok(Ending::Usage);
+    };
+    if cfg!(debug_assertions) {
+        return optimised(workspace, bench, save);
+    }
+    let facts = Facts::gather(&workspace.root);
+    let table = (bench.run)(&Request { workspace })?;
+    let page = table.page(bench.name, bench.about, &facts);
+    println!("{page}");
+    if save {
+        let path = workspace.root.join("docs/bench").join(format!("{}.md", bench.name));
+        std::fs::create_dir_all(path.with_file_name("")).context("docs/bench")?;
+        std::fs::write(&path, page).with_context(|| path.display().to_string())?;
+    }
+    Ok(if table.bars_met() { Ending::Holds } else { Ending::Broken })
+}
+
+/// The names, a line each.
+pub fn list() -> String {
+    let lines: Vec<String> =
+        BENCHES.iter().map(|bench| format!("  {:<14} {}", bench.name, bench.about)).collect();
+    format!("Benchmarks:\n{}", lines.join("\n"))
+}
+
+impl Request<'_> {
+    /// A folder on the disk that holds the build, removed afterwards: a temporary folder may live in memory,
+    /// where a sync costs nothing and proves nothing.
+    pub fn folder(&self) -> anyhow::Result<TempDir> {
+        let parent = self.workspace.target.join("bench");
+        std::fs::create_dir_all(&parent).context("target/bench")?;
+        tempfile::tempdir_in(parent).context("target/bench")
+    }
+}
+
+/// The same command, built in the `dist` profile.
+fn optimised(workspace: &Workspace, bench: &Bench, save: bool) -> anyhow::Result<Ending> {
+    let mut command = Command::new(cargo());
+    command.args(["run", "--profile", "dist", "--package", "xtask", "--", "bench", bench.name]);
+    if save {
+        command.arg("--save");
+    }
+    let status = command.current_dir(&workspace.root).status().context("cargo cannot be run")?;
+    Ok(if status.success() { Ending::Holds } else { Ending::Broken })
+}

@@ -1,0 +1,107 @@
+//! `cargo xtask prove NAME`: the larger proofs, each with its control.
+//!
+//! To add one: a file in `prove/` with `pub fn run(request: &Request) -> anyhow::Result<Findings>`, and its line in
+//! [`PROOFS`]. Nothing else: list, help, report, page and exit code follow from the line.
+
+mod checker;
+mod report;
+
+use crate::facts::Facts;
+use crate::workspace::Workspace;
+use crate::{Ending, build};
+use anyhow::Context;
+use std::path::PathBuf;
+
+pub use report::{Control, Findings, Report};
+
+/// The seed of a run that names none: every machine begins with the same one.
+pub const SEED: u64 = 1;
+
+/// One proof.
+pub struct Proof {
+    /// Its name on the command line and of its page.
+    pub name: &'static str,
+    /// What it shows, in one sentence.
+    pub about: &'static str,
+    /// What `--scale` counts.
+    pub unit: &'static str,
+    /// How much of it is run when nobody says otherwise.
+    pub scale: u64,
+    /// Runs it.
+    pub run: fn(&Request<'_>) -> anyhow::Result<Findings>,
+}
+
+/// What a proof is given.
+pub struct Request<'workspace> {
+    /// How much, in the proof's unit.
+    pub scale: u64,
+    /// Decides everything that is random.
+    pub seed: u64,
+    /// Where it runs.
+    pub workspace: &'workspace Workspace,
+}
+
+/// One line each.
+pub const PROOFS: &[Proof] = &[Proof {
+    name: "checker",
+    about: "The history checker is silent on legal histories and names every planted bug.",
+    unit: "histories",
+    scale: 200,
+    run: checker::run,
+}];
+
+/// Runs the proof `name`, prints its report and writes its page.
+pub fn run(
+    workspace: &Workspace,
+    name: Option<&str>,
+    scale: Option<u64>,
+    seed: u64,
+) -> anyhow::Result<Ending> {
+    let Some(proof) = find(name) else { return Ok(unknown(name)) };
+    let report = proof.report(workspace, scale.unwrap_or(proof.scale), seed)?;
+    let page = workspace.root.join("docs/proof").join(format!("{}.md", proof.name));
+    std::fs::create_dir_all(page.with_file_name("")).context("docs/proof")?;
+    std::fs::write(&page, report.to_string()).with_context(|| page.display().to_string())?;
+    println!("{report}");
+    println!("written to {}", workspace.relative(&page).display());
+    Ok(if report.holds() { Ending::Holds } else { Ending::Broken })
+}
+
+/// The proof of that name.
+pub fn find(name: Option<&str>) -> Option<&'static Proof> {
+    PROOFS.iter().find(|proof| Some(proof.name) == name)
+}
+
+/// The names, a line each.
+pub fn list() -> String {
+    let line =
+        |proof: &Proof| format!("  {:<14} {} [{} {}]", proof.name, proof.about, proof.scale, proof.unit);
+    let lines: Vec<String> = PROOFS.iter().map(line).collect();
+    format!("Proofs:\n{}", lines.join("\n"))
+}
+
+pub(crate) fn unknown(name: Option<&str>) -> Ending {
+    match name {
+        Some(name) => eprintln!("there is no proof `{name}`"),
+        None => eprintln!("which proof?"),
+    }
+    eprintln!("{}", list());
+    Ending::Usage
+}
+
+impl Proof {
+    /// Runs it and puts the facts above what it found.
+    pub fn report(&self, workspace: &Workspace, scale: u64, seed: u64) -> anyhow::Result<Report> {
+        let facts = Facts::gather(&workspace.root);
+        let findings = (self.run)(&Request { scale, seed, workspace })?;
+        let scale = format!("{scale} {}", self.unit);
+        Ok(Report { name: self.name, about: self.about, scale, seed, facts, findings })
+    }
+}
+
+impl Request<'_> {
+    /// The product's binary with faults, optimised; built when it is not up to date.
+    pub fn faulted_binary(&self) -> anyhow::Result<PathBuf> {
+        build::faulted(self.workspace)
+    }
+}
