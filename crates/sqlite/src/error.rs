@@ -305,6 +305,7 @@ impl OpenError {
                 Self::ReadOnly { path, detail: source.to_string() }
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
+            Some(ErrorCode::SystemIoFailure) => Self::Io { path, source: std::io::Error::other(source) },
             Some(_) | None => Self::Sql { path, source },
         }
     }

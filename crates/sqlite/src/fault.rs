@@ -9,9 +9,9 @@
 //! Without the feature the functions are empty and the variable is not read.
 
 #[cfg(feature = "faults")]
-pub use armed::{Disk, FolderWatch, Synced, bug, bug_in, point, point_of};
+pub use armed::{Disk, FolderWatch, Synced, bug, bug_in, linger, point, point_of};
 #[cfg(not(feature = "faults"))]
-pub use unarmed::{bug, bug_in, point, point_of};
+pub use unarmed::{bug, bug_in, linger, point, point_of};
 
 /// The variable that arms points and bugs.
 pub const VARIABLE: &str = "POSTRIDER_FAULT";
@@ -31,6 +31,10 @@ mod unarmed {
     /// Does nothing in a build without `faults`.
     #[inline(always)]
     pub fn point_of(_owner: &str, _moment: &str) {}
+
+    /// Does nothing in a build without `faults`.
+    #[inline(always)]
+    pub fn linger() {}
 
     /// No bug is planted in a build without `faults`.
     #[inline(always)]
@@ -120,6 +124,12 @@ mod armed {
     pub fn bug_in(name: &str, scope: &str) -> bool {
         let hits = |bug: &Bug| bug.name == name && bug.scope.as_deref().is_none_or(|asked| asked == scope);
         plan().bugs.iter().any(hits)
+    }
+
+    /// Keeps the window that a planted bug opens open for a moment, as a slow disk would, so that a kill
+    /// can fall into it.
+    pub fn linger() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 
     #[derive(Debug, Default)]

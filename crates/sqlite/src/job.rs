@@ -16,8 +16,8 @@ pub(crate) trait Job: Send {
     /// Runs it, once; the result waits inside until it is answered.
     fn run(&mut self, conn: &Connection) -> Ran;
     /// Tells the caller how it ended. An error replaces whatever the job itself said: a refusal may rest
-    /// on rows that the same lost transaction had written.
-    fn answer(self: Box<Self>, end: Result<(), StorageError>);
+    /// on rows that the same lost transaction had written. Only the first answer is given.
+    fn answer(&mut self, end: Result<(), StorageError>);
 }
 
 /// How a job left its savepoint.
@@ -43,7 +43,7 @@ struct Asked<F, T, E> {
     name: &'static str,
     path: Arc<Path>,
     stage: Stage<F, T, E>,
-    reply: oneshot::Sender<Result<T, E>>,
+    reply: Option<oneshot::Sender<Result<T, E>>>,
 }
 
 enum Stage<F, T, E> {
@@ -64,7 +64,10 @@ where
     E: From<StorageError> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel();
-    (Box::new(Asked { name, path: Arc::clone(path), stage: Stage::Waiting(work), reply }), answer)
+    (
+        Box::new(Asked { name, path: Arc::clone(path), stage: Stage::Waiting(work), reply: Some(reply) }),
+        answer,
+    )
 }
 
 impl<T, E, F> Job for Asked<F, T, E>
@@ -89,13 +92,13 @@ where
         ran
     }
 
-    fn answer(self: Box<Self>, end: Result<(), StorageError>) {
-        let Self { name, path, stage, reply } = *self;
-        let result = match (end, stage) {
+    fn answer(&mut self, end: Result<(), StorageError>) {
+        let Some(reply) = self.reply.take() else { return };
+        let result = match (end, std::mem::replace(&mut self.stage, Stage::Panicked)) {
             (Err(error), _) => Err(error.into()),
             (Ok(()), Stage::Ended(result)) => result,
             (Ok(()), Stage::Panicked | Stage::Waiting(_)) => {
-                Err(StorageError::Panicked { path, name }.into())
+                Err(StorageError::Panicked { path: Arc::clone(&self.path), name: self.name }.into())
             }
         };
         // A caller that went away does not want to know; what was committed stays committed.

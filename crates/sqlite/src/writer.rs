@@ -80,7 +80,7 @@ impl Writer {
     }
 
     /// Runs `first` and whatever `more` yields in one transaction and answers them all.
-    pub(crate) fn commit(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
+    pub(crate) fn commit(&mut self, mut first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
         self.gauges.waiting.fetch_sub(1, Relaxed);
         if let Err(error) = self.begin() {
             return first.answer(Err(error));
@@ -89,7 +89,7 @@ impl Writer {
         if end.is_err() {
             self.gauges.lost.fetch_add(1, Relaxed);
         }
-        for job in self.batch.drain(..) {
+        for mut job in self.batch.drain(..) {
             job.answer(end.clone());
         }
         if end.is_ok() {
@@ -148,9 +148,8 @@ impl Writer {
             self.settle_job(ran)
         });
         self.batch.push(job);
-        match settled {
-            Ok(()) => self.answer_early(name),
-            Err(_) => self.roll_back(),
+        if settled.is_err() {
+            self.roll_back();
         }
         settled
     }
@@ -167,6 +166,7 @@ impl Writer {
     }
 
     fn end(&mut self) -> Result<(), StorageError> {
+        self.answer_early();
         for job in &self.batch {
             fault::point_of(job.name(), "before_commit");
         }
@@ -189,12 +189,13 @@ impl Writer {
         Ok(())
     }
 
-    /// The planted bug: an answer that does not wait for the sync. A crash between the two loses it.
-    fn answer_early(&mut self, name: &'static str) {
-        if fault::bug_in(fault::ANSWER_BEFORE_COMMIT, name)
-            && let Some(job) = self.batch.pop()
-        {
-            job.answer(Ok(()));
+    /// The planted bug: answers that do not wait for the sync. A crash between the two loses them.
+    fn answer_early(&mut self) {
+        for job in &mut self.batch {
+            if fault::bug_in(fault::ANSWER_BEFORE_COMMIT, job.name()) {
+                job.answer(Ok(()));
+                fault::linger();
+            }
         }
     }
 

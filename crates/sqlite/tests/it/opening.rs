@@ -107,3 +107,70 @@ fn the_settings_behind_the_promises_are_in_force() {
         [r#"Text("wal")"#, "Integer(2)", "Integer(1)", "Integer(0)", "Integer(0)", "Integer(1)"]
     );
 }
+
+/// Root may write anywhere; this thread shall not, like everybody else.
+#[cfg(target_os = "linux")]
+fn obey_permissions() {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let mut sets = capabilities(None).expect("a thread may ask for its own rights");
+    sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    set_capabilities(None, sets).expect("rights may always be laid down");
+}
+
+#[cfg(not(target_os = "linux"))]
+fn obey_permissions() {}
+
+fn allow(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the owner may change permissions");
+}
+
+#[test]
+fn a_read_only_folder_is_named_and_nothing_is_left_in_it() {
+    obey_permissions();
+    let folder = tempdir().unwrap();
+    allow(folder.path(), 0o500);
+    for path in [folder.path().join("notes.db"), folder.path().join("deeper/notes.db")] {
+        let refused = Db::open(Options::new(path, SCHEMA)).err();
+        assert!(matches!(refused, Some(OpenError::ReadOnly { .. })), "{refused:?}");
+        let text = refused.unwrap().to_string();
+        assert!(
+            text.contains(&*folder.path().to_string_lossy()) && text.contains("make it writable"),
+            "{text}"
+        );
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    allow(folder.path(), 0o700);
+}
+
+#[test]
+fn a_read_only_file_is_named_and_left_alone() {
+    obey_permissions();
+    let folder = tempdir().unwrap();
+    let db = open(&folder);
+    db.write_blocking("add", add("one")).unwrap();
+    db.close_blocking();
+    let path = folder.path().join("notes.db");
+    allow(&path, 0o400);
+    let before = fs::read(&path).unwrap();
+    let refused = Db::open(options(&folder)).err();
+    assert!(matches!(refused, Some(OpenError::ReadOnly { .. })), "{refused:?}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    allow(&path, 0o600);
+    assert_eq!(words(&open(&folder)), ["one"]);
+}
+
+#[test]
+fn a_damaged_file_is_refused_unchanged() {
+    let folder = tempdir().unwrap();
+    let db = open(&folder);
+    db.write_blocking("add", add("one")).unwrap();
+    db.close_blocking();
+    let path = folder.path().join("notes.db");
+    let mut content = fs::read(&path).unwrap();
+    // The first page's tree, behind the header: the list of tables itself.
+    content[100..400].fill(0xff);
+    fs::write(&path, &content).unwrap();
+    let refused = Db::open(options(&folder)).err();
+    assert!(matches!(refused, Some(OpenError::Corrupt { .. })), "{refused:?}");
+    assert_eq!(fs::read(&path).unwrap(), content);
+}
