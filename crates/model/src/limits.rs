@@ -65,6 +65,21 @@ pub const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 pub const PING_EVERY: Duration = Duration::from_secs(20);
 /// A link without any frame for this long is dead.
 pub const LINK_SILENCE_MAX: Duration = Duration::from_secs(75);
+/// Dialling a door.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A client's wait for an answer that is no long poll.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// An answer a client reads: the largest page of the largest bodies.
+pub const ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// What a close frame says beside its code.
+pub const CLOSE_REASON_BYTES_MAX: usize = 123;
+/// A close: what waits goes first, then the other end's answer is awaited.
+pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The path of a Unix socket: addresses hold 107 bytes on Linux and 103 on macOS; the rest is room to bind under
+/// another name first.
+pub const SOCKET_PATH_BYTES_MAX: usize = 100;
+/// Nesting of a request: deeper trees serve nobody and cost stack.
+pub const REQUEST_DEPTH_MAX: usize = 64;
 /// A ticket between exchange and upgrade.
 pub const TICKET_TTL: Duration = Duration::from_secs(30);
 /// Used tickets stay this long past their end, so that `ticket_already_used` can be told.

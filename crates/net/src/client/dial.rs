@@ -1,0 +1,102 @@
+//! Connecting: the one place where Unix and TCP, plain and TLS differ.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::Uri;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use model::limits;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use super::target::{Scheme, Target};
+use crate::watched::{Heard, Watched};
+
+/// Opens connections to one door.
+#[derive(Clone)]
+pub(super) struct Dial {
+    target: Arc<Target>,
+}
+
+/// A connection of whatever kind.
+pub(super) struct Line(Watched<Box<dyn TwoWay>>);
+
+trait TwoWay: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> TwoWay for S {}
+
+impl Dial {
+    pub(super) fn new(target: Arc<Target>) -> Self {
+        Self { target }
+    }
+}
+
+impl tower::Service<Uri> for Dial {
+    type Response = TokioIo<Line>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<Line>>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// The address is the target's; the request's URI only names it.
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let target = self.target.clone();
+        Box::pin(async move {
+            let dialled = timeout(limits::CONNECT_TIMEOUT, dial(&target)).await;
+            let stream = dialled.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+            let line = Line(Watched::new(stream, Heard::default(), limits::WINDOW_STALL_TIMEOUT));
+            Ok(TokioIo::new(line))
+        })
+    }
+}
+
+async fn dial(target: &Target) -> io::Result<Box<dyn TwoWay>> {
+    match target {
+        Target::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
+        Target::Tcp { scheme, host, port, .. } => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            // Requests are small and awaited: waiting to fill a segment only adds delay.
+            stream.set_nodelay(true)?;
+            match scheme {
+                Scheme::Http => Ok(Box::new(stream)),
+                Scheme::Https => Err(io::Error::new(io::ErrorKind::Unsupported, "https is not spoken here")),
+            }
+        }
+    }
+}
+
+impl Connection for Line {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Line {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Line {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,202 @@
+//! The accept loop.
+//!
+//! - A connection that does not say what it wants is closed: a slow head after the header timeout, an idle one
+//!   after the idle timeout, one that does not read its answer after the stall timeout.
+//! - Over a bound a connection is closed without a byte; a Unix caller of another account too.
+//! - Stop accepts no more, lets answers in flight end, waits for WebSocket tasks, and cuts what is left when
+//!   the drain timeout passed. When [`serve`] returns, nothing of the door runs any more.
+
+mod accept;
+mod census;
+mod connection;
+mod pace;
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use model::limits;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+use tracing::{debug, warn};
+
+use crate::watched::{Heard, Watched};
+use accept::Accepted;
+use census::Census;
+use connection::Life;
+use pace::Pace;
+
+pub use accept::Door;
+pub use connection::{Caller, Connection};
+
+/// After an accept that did not work (out of descriptors) the next one waits this long: the kernel would
+/// report the same at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The bounds of one door; the defaults are `model::limits`.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// For a request's head.
+    pub header_timeout: Duration,
+    /// For a kept connection without a request.
+    pub idle_timeout: Duration,
+    /// For an answer of which the caller takes no byte.
+    pub stall_timeout: Duration,
+    /// For what is in flight at a stop.
+    pub drain_timeout: Duration,
+    /// Connections of the door.
+    pub connections_max: usize,
+    /// Connections of one address that have not proven who they are.
+    pub unauthenticated_per_address_max: usize,
+}
+
+/// How a door ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Connections and sockets that did not end by themselves within the drain timeout.
+    pub cut: usize,
+}
+
+/// Serves `router` at `door` until `stop`, then drains. Every request carries a [`Connection`].
+pub async fn serve(door: Door, router: Router, stop: CancellationToken) -> Ended {
+    let hall = Hall::new(door.bounds, router, stop);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = hall.life.stop.cancelled() => break,
+            accepted = door.accept() => accepted,
+        };
+        match accepted {
+            Ok(accepted) => hall.admit(accepted),
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                tokio::select! {
+                    () = hall.life.stop.cancelled() => break,
+                    () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                }
+            }
+        }
+    }
+    // Closed before the drain: a new caller is refused at once instead of waiting in the backlog.
+    drop(door);
+    hall.drain().await
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            header_timeout: limits::HEADER_TIMEOUT,
+            idle_timeout: limits::IDLE_TIMEOUT,
+            stall_timeout: limits::WINDOW_STALL_TIMEOUT,
+            drain_timeout: limits::DRAIN_TIMEOUT,
+            connections_max: limits::CONNECTIONS_MAX,
+            unauthenticated_per_address_max: limits::UNAUTHENTICATED_PER_ADDRESS_MAX,
+        }
+    }
+}
+
+/// Where accepted connections live.
+struct Hall {
+    bounds: Bounds,
+    router: Router,
+    census: Arc<Census>,
+    life: Life,
+}
+
+impl Hall {
+    fn new(bounds: Bounds, router: Router, stop: CancellationToken) -> Self {
+        let census = Census::new(bounds.connections_max, bounds.unauthenticated_per_address_max);
+        let life = Life { stop, cut: CancellationToken::new(), tasks: TaskTracker::new() };
+        Self { bounds, router, census, life }
+    }
+
+    fn admit(&self, accepted: Accepted) {
+        match accepted {
+            Accepted::Tcp { stream, remote, local } => {
+                if let Some(place) = self.census.admit(Some(remote.ip())) {
+                    let caller = Caller::Tcp { remote, local };
+                    self.serve_connection(stream, Connection::new(caller, place, self.life.clone()));
+                } else {
+                    debug!(%remote, "a connection over the bound was closed");
+                }
+            }
+            Accepted::Unix { stream, pid } => {
+                if let Some(place) = self.census.admit(None) {
+                    let caller = Caller::Unix { pid };
+                    self.serve_connection(stream, Connection::new(caller, place, self.life.clone()));
+                } else {
+                    debug!("a connection over the bound was closed");
+                }
+            }
+            Accepted::Foreign { uid } => warn!(uid, "a process of another account knocked and was closed"),
+            Accepted::Gone => debug!("a caller left before it was looked at"),
+        }
+    }
+
+    fn serve_connection<S>(&self, stream: S, connection: Connection)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let heard = Heard::default();
+        let pace = Pace::new(self.bounds.header_timeout, self.bounds.idle_timeout, heard.clone());
+        let stream = TokioIo::new(Watched::new(stream, heard, self.bounds.stall_timeout));
+        let router = self.router.clone();
+        let answer = service_fn(move |request| answer(router.clone(), connection.clone(), request));
+        let serving = http1::Builder::new()
+            .timer(pace)
+            .header_read_timeout(self.bounds.header_timeout)
+            .max_buf_size(limits::HEADER_BYTES_MAX)
+            .serve_connection(stream, answer)
+            .with_upgrades();
+        let Life { stop, cut, tasks } = self.life.clone();
+        tasks.spawn(async move {
+            let mut serving = pin!(serving);
+            let ended = tokio::select! {
+                ended = serving.as_mut() => ended,
+                () = stop.cancelled() => {
+                    serving.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        ended = serving => ended,
+                        () = cut.cancelled() => Ok(()),
+                    }
+                }
+            };
+            if let Err(error) = ended {
+                debug!(%error, "a connection ended early");
+            }
+        });
+    }
+
+    async fn drain(self) -> Ended {
+        self.life.tasks.close();
+        if tokio::time::timeout(self.bounds.drain_timeout, self.life.tasks.wait()).await.is_ok() {
+            return Ended { cut: 0 };
+        }
+        let cut = self.life.tasks.len();
+        warn!(cut, "connections did not end in time and were cut");
+        self.life.cut.cancel();
+        self.life.tasks.wait().await;
+        Ended { cut }
+    }
+}
+
+async fn answer(
+    router: Router,
+    connection: Connection,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(connection);
+    router.oneshot(request).await
+}
