@@ -3,6 +3,7 @@
 //! To add one: a file in `bench/` with `pub fn run(request: &Request) -> anyhow::Result<Table>`, and its line in
 //! [`BENCHES`]. Benchmarks run optimised: the command builds itself again in the `dist` profile first.
 
+mod engine;
 mod limits;
 mod table;
 
@@ -33,11 +34,18 @@ pub struct Request<'workspace> {
 }
 
 /// One line each.
-pub const BENCHES: &[Bench] = &[Bench {
-    name: "limits",
-    about: "What this machine's disk allows: bare overwrite and append, one fdatasync each.",
-    run: limits::run,
-}];
+pub const BENCHES: &[Bench] = &[
+    Bench {
+        name: "limits",
+        about: "What this machine's disk allows: bare overwrite and append, one fdatasync each.",
+        run: limits::run,
+    },
+    Bench {
+        name: "engine",
+        about: "Durable one-row commits at 1, 16 and 64 callers, against a transaction per call; growth to 5 M rows.",
+        run: engine::run,
+    },
+];
 
 /// Runs the benchmark `name` and prints its table; writes a page only when asked to.
 pub fn run(workspace: &Workspace, name: Option<&str>, save: bool) -> anyhow::Result<Ending> {

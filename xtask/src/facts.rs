@@ -29,7 +29,7 @@ impl Facts {
             dirty: ask(root, "git", &["status", "--porcelain", "--", ".", ":!docs/proof", ":!docs/bench"])
                 .is_none_or(|changes| !changes.is_empty()),
             date: ask(root, "date", &["-u", "+%Y-%m-%d"]).unwrap_or_else(|| "unknown".into()),
-            machine: format!("{cores} cores, Linux {}", kernel.trim()),
+            machine: format!("{cores} cores, Linux {}", release(&kernel)),
         }
     }
 
@@ -37,6 +37,11 @@ impl Facts {
     pub fn version(&self) -> String {
         if self.dirty { format!("{} with changes", self.commit) } else { self.commit.clone() }
     }
+}
+
+/// The version without the builder's suffix.
+fn release(kernel: &str) -> &str {
+    kernel.trim().split('-').next().unwrap_or_default()
 }
 
 fn ask(root: &Path, program: &str, args: &[&str]) -> Option<String> {

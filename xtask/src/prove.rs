@@ -4,6 +4,7 @@
 //! [`PROOFS`]. Nothing else: list, help, report, page and exit code follow from the line.
 
 mod checker;
+mod power_loss;
 mod report;
 
 use crate::facts::Facts;
@@ -42,13 +43,22 @@ pub struct Request<'workspace> {
 }
 
 /// One line each.
-pub const PROOFS: &[Proof] = &[Proof {
-    name: "checker",
-    about: "The history checker is silent on legal histories and names every planted bug.",
-    unit: "histories",
-    scale: 200,
-    run: checker::run,
-}];
+pub const PROOFS: &[Proof] = &[
+    Proof {
+        name: "checker",
+        about: "The history checker is silent on legal histories and names every planted bug.",
+        unit: "histories",
+        scale: 200,
+        run: checker::run,
+    },
+    Proof {
+        name: "power-loss",
+        about: "An acknowledged commit survives a power loss at any moment of the engine's writes and syncs.",
+        unit: "commits",
+        scale: 300,
+        run: power_loss::run,
+    },
+];
 
 /// Runs the proof `name`, prints its report and writes its page.
 pub fn run(

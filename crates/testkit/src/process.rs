@@ -27,8 +27,8 @@ pub use transcript::{Channel, LineNeverCame};
 pub enum Orphaned {
     /// It ends by itself soon: a command that runs to completion.
     EndsByItself,
-    /// A reaper ends it with SIGQUIT (for PostgreSQL: an immediate shutdown; for others: the end), then SIGKILL,
-    /// and removes the folder.
+    /// A reaper ends it with SIGQUIT (for PostgreSQL an immediate shutdown) and SIGTERM, after five seconds with
+    /// SIGKILL, and removes the folder.
     Reaped {
         /// The temporary folder that goes with it.
         folder: PathBuf,

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 const SCRIPT: &str = r#"
 read -r word && exit 0
 kill -QUIT "$1" 2>/dev/null
+kill -TERM "$1" 2>/dev/null
 tries=0
 while kill -0 "$1" 2>/dev/null && [ "$tries" -lt 100 ]; do tries=$((tries + 1)); sleep 0.05; done
 kill -KILL "-$1" 2>/dev/null
