@@ -1,0 +1,177 @@
+//! Door ③: what the link brought becomes a row once per (sender, id, recipient), before it is acked.
+//!
+//! - A row that is there already is acked again with the rung it has now.
+//! - A message past its own deadline is acked `expired` and not stored; one stored in time stays.
+//! - A row that cannot be stored is refused by name and stops nobody else in its frame.
+
+use model::{ClientMessageId, ConversationId, DeliveryRung, MemberId, MessageId, Timestamp};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, named_params};
+use sqlite::StorageError;
+
+use crate::column::{Sql, get};
+use crate::{Mailbox, sql};
+
+/// A message for one recipient, as the link brought it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// The broker's message.
+    pub id: MessageId,
+    /// Who sent it.
+    pub sender: MemberId,
+    /// The sender's id for it.
+    pub client_message_id: ClientMessageId,
+    /// For whom.
+    pub recipient: MemberId,
+    /// Its log.
+    pub conversation: ConversationId,
+    /// Its place there.
+    pub history_id: u64,
+    /// What is handed to the recipient.
+    pub envelope: Vec<u8>,
+    /// Its own deadline, in broker time.
+    pub deliver_by: Option<Timestamp>,
+    /// Whether an earlier life of this inbox may have had it.
+    pub redelivered: bool,
+}
+
+/// What became of one arrival, true after the commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The broker's message.
+    pub id: MessageId,
+    /// For whom.
+    pub recipient: MemberId,
+    /// What to tell the broker, and whether to wake anybody.
+    pub arrival: Arrival,
+}
+
+/// See [`Recorded`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Stored by this call: ack `delivered`, wake its recipient.
+    Fresh {
+        /// Its place in this inbox.
+        seq: u64,
+        /// When.
+        at: Timestamp,
+    },
+    /// Stored before: ack the rung it has by now.
+    Duplicate {
+        /// How far it came.
+        rung: DeliveryRung,
+        /// When it came there.
+        at: Timestamp,
+    },
+    /// Past its deadline and not stored: ack `expired`.
+    Late {
+        /// When it was refused.
+        at: Timestamp,
+    },
+    /// It cannot be stored: refuse it by name.
+    Poison {
+        /// Why, for the log.
+        cause: String,
+    },
+}
+
+impl Recorded {
+    /// The rung to ack, or none for a row to refuse.
+    pub fn ack(&self) -> Option<(DeliveryRung, Timestamp)> {
+        match self.arrival {
+            Arrival::Fresh { at, .. } => Some((DeliveryRung::Delivered, at)),
+            Arrival::Duplicate { rung, at } => Some((rung, at)),
+            Arrival::Late { at } => Some((DeliveryRung::Expired, at)),
+            Arrival::Poison { .. } => None,
+        }
+    }
+}
+
+impl Mailbox {
+    /// Stores what is new and says what to tell the broker, row by row in the given order.
+    pub async fn record(
+        &self,
+        arrived: Vec<Arrived>,
+        now: Timestamp,
+        broker_now: Timestamp,
+    ) -> Result<Vec<Recorded>, StorageError> {
+        self.db
+            .write("mailbox.record", move |conn| {
+                let recorded = arrived.iter().map(|row| {
+                    let arrival = record(conn, row, now, broker_now).or_else(poison)?;
+                    Ok(Recorded { id: row.id, recipient: row.recipient, arrival })
+                });
+                recorded.collect()
+            })
+            .await
+    }
+}
+
+/// What is wrong with the row itself concerns the row alone; anything else undoes the frame, which then
+/// comes again.
+fn poison(error: rusqlite::Error) -> rusqlite::Result<Arrival> {
+    let of_the_row = match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch) => true,
+        Some(_) => false,
+        None => matches!(error, rusqlite::Error::ToSqlConversionFailure(_)),
+    };
+    if of_the_row { Ok(Arrival::Poison { cause: error.to_string() }) } else { Err(error) }
+}
+
+struct Known {
+    seq: u64,
+    rung: DeliveryRung,
+    at: Timestamp,
+    message: MessageId,
+}
+
+fn record(
+    conn: &Connection,
+    row: &Arrived,
+    now: Timestamp,
+    broker_now: Timestamp,
+) -> rusqlite::Result<Arrival> {
+    let key = named_params! {
+        ":sender": Sql(&row.sender), ":client_message_id": Sql(&row.client_message_id),
+        ":recipient": Sql(&row.recipient),
+    };
+    if let Some(known) = conn.prepare_cached(sql::RECORD_FIND)?.query_row(key, known).optional()? {
+        if known.message != row.id {
+            rename(conn, &known, row)?;
+        }
+        return Ok(Arrival::Duplicate { rung: known.rung, at: known.at });
+    }
+    if row.deliver_by.is_some_and(|deliver_by| broker_now >= deliver_by) {
+        return Ok(Arrival::Late { at: now });
+    }
+    insert(conn, row, now)
+}
+
+fn insert(conn: &Connection, row: &Arrived, now: Timestamp) -> rusqlite::Result<Arrival> {
+    conn.prepare_cached(sql::RECORD_INSERT)?.execute(named_params! {
+        ":sender": Sql(&row.sender), ":client_message_id": Sql(&row.client_message_id),
+        ":recipient": Sql(&row.recipient), ":message": Sql(&row.id), ":conversation": Sql(&row.conversation),
+        ":history_id": row.history_id, ":deliver_by": Sql(&row.deliver_by), ":now": Sql(&now),
+        ":redelivered": row.redelivered,
+    })?;
+    let seq = conn.last_insert_rowid();
+    conn.prepare_cached(sql::RECORD_INSERT_ENVELOPE)?
+        .execute(named_params! {":seq": seq, ":envelope": row.envelope})?;
+    Ok(Arrival::Fresh { seq: seq.unsigned_abs(), at: now })
+}
+
+fn rename(conn: &Connection, known: &Known, row: &Arrived) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql::RECORD_RENAME)?.execute(named_params! {
+        ":seq": known.seq, ":held": Sql(&known.message), ":message": Sql(&row.id),
+        ":conversation": Sql(&row.conversation), ":history_id": row.history_id,
+    })?;
+    Ok(())
+}
+
+fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
+    Ok(Known {
+        seq: row.get("seq")?,
+        rung: get(row, "rung")?,
+        at: get(row, "rung_at")?,
+        message: get(row, "broker_message_id")?,
+    })
+}

@@ -1,0 +1,139 @@
+//! The statements, each in a file of its own name.
+
+macro_rules! statements {
+    ($($name:ident $file:literal)*) => {
+        $(pub(crate) const $name: &str = include_str!(concat!("sql/", $file, ".sql"));)*
+
+        /// Every statement with its file's name.
+        #[cfg(test)]
+        pub(crate) const ALL: &[(&str, &str)] = &[$(($file, $name),)*];
+    };
+}
+
+statements! {
+    ACCEPT_FIND "accept_find"
+    CLAIM_CLAMP "claim_clamp"
+    CLAIM_FIRST_LANE "claim_first_lane"
+    CLAIM_GIVE_UP "claim_give_up"
+    CLAIM_IS_ON_THE_WIRE "claim_is_on_the_wire"
+    CLAIM_NEXT_LANE "claim_next_lane"
+    CLAIM_ROWS "claim_rows"
+    CLAIM_TAKE "claim_take"
+    EPOCH_GET "epoch_get"
+    INBOX_ALL_AFTER "inbox_all_after"
+    INBOX_ALL_NEWEST "inbox_all_newest"
+    INBOX_CONFIRM "inbox_confirm"
+    INBOX_COUNTS "inbox_counts"
+    INBOX_MARK_READ "inbox_mark_read"
+    INBOX_NOTIFY "inbox_notify"
+    INBOX_OF_AFTER "inbox_of_after"
+    INBOX_OF_NEWEST "inbox_of_newest"
+    INBOX_ROW "inbox_row"
+    INBOX_RUNG "inbox_rung"
+    INBOX_SEQ_BY_MESSAGE "inbox_seq_by_message"
+    INBOX_UNCONFIRMED "inbox_unconfirmed"
+    LANE_FREE "lane_free"
+    LANE_GET "lane_get"
+    LANE_PUT "lane_put"
+    MEMBER_ALL "member_all"
+    MEMBER_BY_ID "member_by_id"
+    MEMBER_BY_NAME "member_by_name"
+    MEMBER_PUT "member_put"
+    META_ALL "meta_all"
+    META_PUT "meta_put"
+    OUTBOX_COUNTS "outbox_counts"
+    OUTBOX_INSERT "outbox_insert"
+    OUTBOX_INSERT_PAYLOAD "outbox_insert_payload"
+    OUTBOX_LIST "outbox_list"
+    OUTBOX_LIST_ABORTED "outbox_list_aborted"
+    OUTBOX_LIST_DEAD "outbox_list_dead"
+    OUTBOX_LIST_DONE "outbox_list_done"
+    OUTBOX_LIST_OPEN "outbox_list_open"
+    OUTBOX_PAYLOAD "outbox_payload"
+    OUTBOX_ROW "outbox_row"
+    OUTBOX_SEQ_BY_CLIENT "outbox_seq_by_client"
+    OUTBOX_SEQ_BY_MESSAGE "outbox_seq_by_message"
+    OUTBOX_SEQ_BY_ROW "outbox_seq_by_row"
+    OUTBOX_SEQ_OF_REPLACED "outbox_seq_of_replaced"
+    RECEIPT_PUT "receipt_put"
+    RECEIPT_ROW "receipt_row"
+    RECORD_FIND "record_find"
+    RECORD_INSERT "record_insert"
+    RECORD_INSERT_ENVELOPE "record_insert_envelope"
+    RECORD_RENAME "record_rename"
+    RECOVER_HOLDS "recover_holds"
+    RECOVER_INFLIGHT "recover_inflight"
+    RUNGS_CLEAR "rungs_clear"
+    SETTLE_BURY "settle_bury"
+    SETTLE_DONE "settle_done"
+    SETTLE_LATE_ACK "settle_late_ack"
+    SETTLE_RELEASE "settle_release"
+    SETTLE_RETIRE_SUCCESSOR "settle_retire_successor"
+    SETTLE_RETRY "settle_retry"
+    SETTLE_ROW "settle_row"
+    SETTLE_UNANSWERED "settle_unanswered"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use crate::SCHEMA;
+    use rusqlite::Connection;
+
+    fn schema() -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        for step in SCHEMA.migrations {
+            conn.execute_batch(step.sql).unwrap();
+        }
+        conn
+    }
+
+    fn plan(conn: &Connection, statement: &str) -> String {
+        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+        let lines = explain.raw_query().mapped(|row| row.get::<_, String>("detail"));
+        lines.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
+    }
+
+    #[test]
+    fn every_file_is_a_statement_of_this_schema_and_is_listed_here() {
+        let conn = schema();
+        for (file, statement) in ALL {
+            assert!(conn.prepare(statement).is_ok(), "{file}: {:?}", conn.prepare(statement).err());
+        }
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let listed: Vec<String> = ALL.iter().map(|(file, _)| format!("{file}.sql")).collect();
+        assert_eq!(files, listed);
+    }
+
+    #[test]
+    fn no_statement_walks_a_whole_table_but_the_lists_that_page_through_it() {
+        let conn = schema();
+        let paging = ["outbox_list", "outbox_list_done", "inbox_all_after", "inbox_all_newest"];
+        for (file, statement) in ALL {
+            let plan = plan(&conn, statement);
+            for table in ["outbox", "inbox", "outbox_payload", "inbox_envelope"] {
+                let walks = plan.lines().any(|line| line == format!("SCAN {table}"));
+                assert!(!walks || paging.contains(file), "{file}:\n{plan}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_and_lists_of_open_rows_read_their_index_alone() {
+        let conn = schema();
+        for (file, statement) in ALL {
+            let covered =
+                ["outbox_counts", "outbox_list_open", "inbox_counts", "claim_first_lane", "claim_next_lane"];
+            if covered.contains(file) {
+                let plan = plan(&conn, statement);
+                let bare = |line: &&str| line.contains("USING INDEX");
+                assert_eq!(plan.lines().find(bare), None, "{file}:\n{plan}");
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+SELECT inbox.*, inbox_envelope.envelope FROM inbox LEFT JOIN inbox_envelope USING (seq) WHERE seq = :seq

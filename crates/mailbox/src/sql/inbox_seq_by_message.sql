@@ -1,0 +1,1 @@
+SELECT seq FROM inbox WHERE broker_message_id = :message ORDER BY recipient_member_id

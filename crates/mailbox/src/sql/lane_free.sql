@@ -1,0 +1,1 @@
+DELETE FROM lane WHERE sender_member_id = :sender AND lane = :lane

@@ -1,0 +1,1 @@
+SELECT id, name, kind FROM member WHERE id = :id

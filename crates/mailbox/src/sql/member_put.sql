@@ -1,0 +1,1 @@
+INSERT INTO member (id, name, kind) VALUES (:id, :name, :kind)

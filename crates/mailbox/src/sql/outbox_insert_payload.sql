@@ -1,0 +1,1 @@
+INSERT INTO outbox_payload (seq, payload) VALUES (:seq, :payload)

@@ -1,0 +1,1 @@
+SELECT payload FROM outbox_payload WHERE seq = :seq

@@ -1,0 +1,1 @@
+SELECT seq FROM outbox WHERE superseded_by = :id

@@ -1,0 +1,1 @@
+INSERT INTO inbox_envelope (seq, envelope) VALUES (:seq, :envelope)
