@@ -1,5 +1,7 @@
 //! The local door: a process on this host and its daemon.
 
+mod operate;
+
 use model::{ClientMessageId, ErrorCode, Kind, MemberName, Priority, RowId, Timestamp, To};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,6 +9,12 @@ use serde_json::value::RawValue;
 use crate::error::Refused;
 use crate::message::{BODY_VERSION, Message, MessageFields};
 use crate::text;
+
+pub use operate::{
+    AbortAnswer, AbortRequest, AgentAnswer, AgentRequest, JoinAnswer, JoinRequest, MeshList, MessageLife,
+    OutboxPage, RequeueAnswer, RequeueRequest, RotateAnswer, SeenAnswer, SeenRequest, ShutdownAnswer,
+    TopicPostRequest, Version,
+};
 
 /// The operator acts as another member of this home.
 pub const ACT_AS_HEADER: &str = "postrider-as";
@@ -255,6 +263,9 @@ pub struct Health {
     /// The roles this process runs.
     #[serde(default)]
     pub roles: Vec<String>,
+    /// What needs a person, in sentences; empty when all is well.
+    #[serde(default)]
+    pub problems: Vec<String>,
 }
 
 /// One mesh as its daemon sees it.
