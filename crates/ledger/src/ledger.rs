@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
 use model::{
-    ClientMessageId, ConversationId, DeliveryRung, MemberId, MemberName, MessageId, NodeName, Timestamp,
-    TopicName,
+    ClientMessageId, ConversationId, DeliveryRung, MemberId, MemberKind, MemberName, MessageId, NodeName,
+    Timestamp, TopicName,
 };
 use tokio::sync::watch;
 
@@ -223,6 +223,7 @@ pub trait Ledger: Send + Sync {
     /// Forgets nonces, challenges, tickets and invites whose time is over.
     async fn sweep_way_in(&self) -> Result<u64, StorageError>;
 
-    /// Rows older than `before` that contradict each other, from one snapshot.
+    /// Rows older than `before` that contradict each other. A row and what it is compared with are read in one
+    /// transaction.
     async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError>;
 }

@@ -15,16 +15,17 @@
 
 mod error;
 mod ledger;
+mod rules;
+mod sqlite;
 mod types;
 
 pub use error::{HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused};
 pub use ledger::Ledger;
+pub use sqlite::{SCHEMA as SQLITE_SCHEMA, SqliteLedger};
 pub use types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
 pub use types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Orphan, Wanted};
 pub use types::manage::{ApiToken, NewToken, Pruned, Registered, Scopes, TokenId};
-pub use types::mesh::{
-    ConnectionPolicy, IssuerSeed, Member, MemberKind, Mesh, MeshSetup, Policies, Role, TopicPolicy,
-};
+pub use types::mesh::{ConnectionPolicy, IssuerSeed, Member, Mesh, MeshSetup, Policies, Role, TopicPolicy};
 pub use types::read::{
     Awaiting, ConversationKind, ConversationName, ConversationRow, ConversationState, History, HistoryPage,
     HistoryRow, Log, Place, TopicRow,

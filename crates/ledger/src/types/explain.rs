@@ -88,6 +88,11 @@ pub enum Orphan {
     BodyMissing(MessageId),
     /// An undelivered row belongs to no dedupe row, inside the window.
     DeliveryWithoutDedupe(MessageId),
+    /// An undelivered row belongs to no message.
+    DeliveryWithoutMessage {
+        /// The message's number inside the store.
+        message: i64,
+    },
     /// A message belongs to no dedupe row, inside the window.
     MessageWithoutDedupe(MessageId),
 }

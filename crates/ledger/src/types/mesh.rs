@@ -3,7 +3,7 @@
 use std::fmt;
 
 use model::outbox::DedupeWindow;
-use model::{MemberId, MemberName, MeshId, NodeName, Timestamp};
+use model::{MemberId, MemberKind, MemberName, MeshId, NodeName, Timestamp};
 use zeroize::Zeroizing;
 
 /// The one mesh of a ledger.
@@ -74,18 +74,6 @@ pub struct Member {
     pub removed_at: Option<Timestamp>,
 }
 
-/// What a member is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum MemberKind {
-    /// Somebody at a node; each node has exactly one.
-    Person = 0,
-    /// A program that takes turns.
-    Agent = 1,
-    /// A script or a system.
-    Service = 2,
-}
-
 /// What a member may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -151,8 +139,21 @@ stored_words! {
     ConnectionPolicy "connections" "prefer_newest or prefer_oldest" {
         PreferNewest "prefer_newest" PreferOldest "prefer_oldest"
     }
-    MemberKind "kind" "person, agent or service" { Person "person" Agent "agent" Service "service" }
     Role "role" "member or owner" { Member "member" Owner "owner" }
+}
+
+/// The stored number of a kind.
+pub(crate) const fn kind_code(kind: MemberKind) -> u8 {
+    match kind {
+        MemberKind::Person => 0,
+        MemberKind::Agent => 1,
+        MemberKind::Service => 2,
+    }
+}
+
+/// The kind stored as `code`.
+pub(crate) fn kind_from_code(code: i64) -> Option<MemberKind> {
+    MemberKind::ALL.iter().copied().find(|kind| i64::from(kind_code(*kind)) == code)
 }
 
 #[cfg(test)]
@@ -188,7 +189,7 @@ mod tests {
             ConnectionPolicy::from_code,
             ConnectionPolicy::word,
         );
-        each_survives(MemberKind::ALL, MemberKind::code, MemberKind::from_code, MemberKind::word);
+        each_survives(MemberKind::ALL, kind_code, kind_from_code, MemberKind::word);
         each_survives(Role::ALL, Role::code, Role::from_code, Role::word);
     }
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use model::{ClientMessageId, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp};
+use model::{ClientMessageId, MemberId, MemberKind, MemberName, MessageId, NodeKey, NodeName, Timestamp};
 
-use super::mesh::{Member, MemberKind, Mesh, Role};
+use super::mesh::{Member, Mesh, Role};
 
 /// The SHA-256 of an invite, challenge, ticket or API token; the secret itself is never stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,0 +1,273 @@
+//! What both stores decide alike: pure functions over facts a transaction has read.
+
+use std::collections::BTreeSet;
+
+use model::admission::{Known, LookUp, check_time, look_up};
+use model::outbox::max_age;
+use model::{
+    Cursor, Epoch, ErrorCode, Fingerprint, MemberName, MessageId, NodeName, Timestamp, TopicName, limits,
+};
+
+use crate::types::accept::{Admission, Outcome, Refusal, Submission};
+use crate::types::mesh::{Policies, TopicPolicy};
+
+/// A member as the rules need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemberFacts {
+    pub number: i64,
+    /// `None`: the broker hosts it.
+    pub home: Option<i64>,
+    pub removed: bool,
+}
+
+/// A log as the rules need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogFacts {
+    pub number: i64,
+    pub id: model::ConversationId,
+    pub head_seq: i64,
+    pub head_ts: Timestamp,
+    pub closed: bool,
+    pub awaiting: Option<Question>,
+    pub awaiting_rev: i64,
+}
+
+/// The question a log waits on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub seq: i64,
+    pub by: i64,
+}
+
+/// Who carries a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    Node(i64),
+    Broker,
+}
+
+/// What `to` was found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Topic(Option<LogFacts>),
+    Dm { peer: Option<MemberFacts>, log: Option<LogFacts> },
+}
+
+/// All a verdict on a message nobody knows depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub now: Timestamp,
+    pub policies: Policies,
+    pub speaker: Speaker,
+    pub sender: Option<MemberFacts>,
+    pub destination: Destination,
+    /// In the order of the message's mentions.
+    pub mentions: Vec<Option<MemberFacts>>,
+}
+
+/// What to write for an accepted message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub sender: MemberFacts,
+    pub target: Target,
+    /// Each once, the sender included when it mentioned itself.
+    pub mentioned: Vec<MemberFacts>,
+}
+
+/// The log a message goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Topic(LogFacts),
+    NewTopic(TopicName),
+    Dm { peer: MemberFacts, log: Option<LogFacts> },
+}
+
+/// The answer an id already has, if any: B0, and the first step inside the transaction.
+pub(crate) fn settled(known: Option<&Known>, incoming: &Fingerprint) -> Option<Outcome> {
+    match look_up(known, incoming) {
+        LookUp::Absent => None,
+        LookUp::Duplicate { receipt, history_available } => {
+            Some(Outcome::Admitted { receipt, admission: Admission::Duplicate { history_available } })
+        }
+        LookUp::Mismatch { held } => Some(Outcome::Refused(Refusal {
+            code: ErrorCode::IdempotencyKeyReused,
+            held: Some(held),
+            detail: None,
+        })),
+        LookUp::Retired => Some(Outcome::Refused(Refusal::plain(ErrorCode::IdRetired))),
+    }
+}
+
+/// B2: whether a message nobody knows may be accepted, and what to write.
+pub(crate) fn judge(message: &Submission, facts: &Facts) -> Result<Plan, Refusal> {
+    let sender = judge_sender(facts.sender, facts.speaker)?;
+    let age_max = max_age(facts.policies.dedupe);
+    check_time(facts.now, message.send_deadline, message.deliver_by, age_max).map_err(Refusal::plain)?;
+    let target = judge_destination(message, facts)?;
+    let mentioned = judge_mentions(&message.mentions, &facts.mentions)?;
+    Ok(Plan { sender, target, mentioned })
+}
+
+fn judge_sender(sender: Option<MemberFacts>, speaker: Speaker) -> Result<MemberFacts, Refusal> {
+    match (sender, speaker) {
+        (Some(sender), Speaker::Node(node)) if sender.home != Some(node) => {
+            Err(Refusal::plain(ErrorCode::NotAtHome))
+        }
+        (Some(sender), _) if sender.removed => Err(Refusal::plain(ErrorCode::Revoked)),
+        (Some(sender), _) => Ok(sender),
+        (None, Speaker::Node(_)) => Err(Refusal::plain(ErrorCode::NotAtHome)),
+        (None, Speaker::Broker) => Err(Refusal::plain(ErrorCode::Revoked)),
+    }
+}
+
+fn judge_destination(message: &Submission, facts: &Facts) -> Result<Target, Refusal> {
+    let log = match &facts.destination {
+        Destination::Topic(log) => *log,
+        Destination::Dm { log, .. } => *log,
+    };
+    if log.is_some_and(|log| log.closed) {
+        return Err(Refusal::about(ErrorCode::ConversationClosed, &message.to));
+    }
+    match (&facts.destination, &message.to) {
+        (Destination::Topic(Some(log)), _) => Ok(Target::Topic(*log)),
+        (Destination::Topic(None), model::To::Topic(name)) => match facts.policies.topics {
+            TopicPolicy::Open => Ok(Target::NewTopic(name.clone())),
+            TopicPolicy::Declared => Err(Refusal::about(ErrorCode::TopicNotFound, name)),
+        },
+        (Destination::Topic(None), _) => Err(Refusal::about(ErrorCode::TopicNotFound, &message.to)),
+        // A removed member is no address any more; who removed it is nobody's business here.
+        (Destination::Dm { peer, log }, _) => match peer {
+            Some(peer) if !peer.removed => Ok(Target::Dm { peer: *peer, log: *log }),
+            Some(_) | None => Err(Refusal::about(ErrorCode::MemberNotFound, &message.to)),
+        },
+    }
+}
+
+fn judge_mentions(names: &[MemberName], found: &[Option<MemberFacts>]) -> Result<Vec<MemberFacts>, Refusal> {
+    let mut seen = BTreeSet::new();
+    let mut mentioned = Vec::with_capacity(found.len());
+    for (name, member) in names.iter().zip(found) {
+        match member {
+            Some(member) if !member.removed => {
+                if seen.insert(member.number) {
+                    mentioned.push(*member);
+                }
+            }
+            Some(_) | None => return Err(Refusal::about(ErrorCode::MentionUnknown, name)),
+        }
+    }
+    Ok(mentioned)
+}
+
+/// The next place in a log: gapless, and strictly later than the last also when the clock went back.
+pub(crate) fn next_place(now: Timestamp, log: &LogFacts) -> (i64, Timestamp) {
+    let after_head = Timestamp::from_micros(log.head_ts.as_micros() + 1);
+    (log.head_seq + 1, now.max(after_head))
+}
+
+/// What a log waits on after a message: a question replaces another; anybody else's words answer it.
+pub(crate) fn awaiting_after(
+    log: &LogFacts,
+    seq: i64,
+    sender: i64,
+    expects_input: bool,
+) -> (Option<Question>, i64) {
+    let next = match log.awaiting {
+        _ if expects_input => Some(Question { seq, by: sender }),
+        Some(question) if question.by == sender => Some(question),
+        Some(_) | None => None,
+    };
+    (next, log.awaiting_rev + i64::from(next != log.awaiting))
+}
+
+/// Whether a lane goes on after a refusal: only a permanent one leaves the next message's turn untouched.
+pub(crate) fn lane_goes_on(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Admitted { .. } => true,
+        Outcome::Refused(refusal) => match refusal.code.class() {
+            model::Class::Permanent => true,
+            model::Class::Transient | model::Class::Conditional => false,
+        },
+        Outcome::NotTried => false,
+    }
+}
+
+/// What a log says about cursors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks {
+    pub conversation: i64,
+    pub epoch: Epoch,
+    pub floor: Option<Mark>,
+}
+
+/// A row by everything a cursor says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub conversation: i64,
+    pub seq: i64,
+    pub at: Timestamp,
+    pub id: MessageId,
+}
+
+/// Why a cursor leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Misplaced {
+    Invalid,
+    Expired { first_available: Cursor },
+}
+
+/// The seq a cursor stands for. `named` is the row with the cursor's id, in whichever log. A place below
+/// the pruning floor is told as gone, never skipped over; only the floor's own row still counts as a place.
+pub(crate) fn place(cursor: Cursor, marks: &Marks, named: Option<Mark>) -> Result<i64, Misplaced> {
+    let Cursor::After { at, id, epoch } = cursor else {
+        return Ok(marks.floor.map_or(0, |floor| floor.seq));
+    };
+    let gone = Misplaced::Expired { first_available: first_available(marks) };
+    if let Some(named) = named {
+        // The row is here, so a cursor that contradicts it was never given for this log.
+        return match named {
+            Mark { conversation, .. } if conversation != marks.conversation => Err(Misplaced::Invalid),
+            Mark { at: kept, .. } if kept != at => Err(Misplaced::Invalid),
+            Mark { .. } if epoch != marks.epoch => Err(gone),
+            Mark { seq, .. } => Ok(seq),
+        };
+    }
+    match marks.floor {
+        Some(floor) if floor.id == id && floor.at == at && epoch == marks.epoch => Ok(floor.seq),
+        Some(_) | None => Err(gone),
+    }
+}
+
+/// The place before the first row that is still there.
+pub(crate) fn first_available(marks: &Marks) -> Cursor {
+    marks.floor.map_or(Cursor::Start, |floor| Cursor::After {
+        at: floor.at,
+        id: floor.id,
+        epoch: marks.epoch,
+    })
+}
+
+/// Names for a node's person, best first: the account's, then with the node's, then numbered. Never ends.
+pub(crate) fn person_names(
+    account: Option<&MemberName>,
+    node: &NodeName,
+) -> impl Iterator<Item = MemberName> {
+    let account = account.map_or("person", MemberName::as_str).to_owned();
+    let with_node = fitted(&account, &format!("-{node}"));
+    let numbered = with_node.clone();
+    [account, with_node]
+        .into_iter()
+        .chain((2_u32..).map(move |number| fitted(&numbered, &format!("-{number}"))))
+        .map(|name| name.parse().expect("cut from legal names at legal characters"))
+}
+
+/// `stem` and `tail` within the bound; the tail, which tells names apart, is what stays whole.
+fn fitted(stem: &str, tail: &str) -> String {
+    let tail = &tail[..tail.len().min(limits::NAME_BYTES_MAX - 1)];
+    let stem = &stem[..stem.len().min(limits::NAME_BYTES_MAX - tail.len())];
+    format!("{stem}{tail}")
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

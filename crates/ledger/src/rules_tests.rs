@@ -1,0 +1,239 @@
+use model::admission::KnownState;
+use model::outbox::{BrokerReceipt, DedupeWindow};
+use model::{ConversationId, To};
+
+use super::*;
+use crate::types::mesh::ConnectionPolicy;
+
+const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
+
+fn member(number: i64, home: Option<i64>) -> MemberFacts {
+    MemberFacts { number, home, removed: false }
+}
+
+fn log(closed: bool) -> LogFacts {
+    LogFacts {
+        number: 7,
+        id: ConversationId::from_bytes([7; 16]),
+        head_seq: 3,
+        head_ts: Timestamp::from_micros(10),
+        closed,
+        awaiting: None,
+        awaiting_rev: 0,
+    }
+}
+
+fn message(to: &str) -> Submission {
+    Submission {
+        client_message_id: "a".parse().unwrap(),
+        fingerprint: Fingerprint::from_bytes([1; 32]),
+        to: to.parse().unwrap(),
+        mentions: Vec::new(),
+        expects_input: false,
+        send_deadline: None,
+        deliver_by: None,
+        envelope: Vec::new(),
+    }
+}
+
+fn facts(destination: Destination) -> Facts {
+    let policies = Policies {
+        topics: TopicPolicy::Open,
+        dedupe: DedupeWindow::Days(7),
+        connections: ConnectionPolicy::PreferNewest,
+    };
+    Facts {
+        now: NOW,
+        policies,
+        speaker: Speaker::Node(5),
+        sender: Some(member(1, Some(5))),
+        destination,
+        mentions: Vec::new(),
+    }
+}
+
+fn code(message: &Submission, facts: &Facts) -> Option<ErrorCode> {
+    judge(message, facts).err().map(|refusal| refusal.code)
+}
+
+#[test]
+fn a_known_id_has_its_answer_in_every_cell() {
+    let (one, two) = (Fingerprint::from_bytes([1; 32]), Fingerprint::from_bytes([2; 32]));
+    let receipt = BrokerReceipt {
+        broker_message_id: MessageId::from_bytes([3; 16]),
+        conversation: ConversationId::from_bytes([4; 16]),
+        history_id: 9,
+        accepted_at: NOW,
+    };
+    let accepted =
+        Known { fingerprint: one, state: KnownState::Accepted { receipt, history_available: false } };
+    let retired = Known { fingerprint: one, state: KnownState::Retired };
+    let duplicate =
+        Outcome::Admitted { receipt, admission: Admission::Duplicate { history_available: false } };
+    let reused =
+        Outcome::Refused(Refusal { code: ErrorCode::IdempotencyKeyReused, held: Some(one), detail: None });
+    let gone = Outcome::Refused(Refusal::plain(ErrorCode::IdRetired));
+    for (known, incoming, expected) in [
+        (None, one, None),
+        (Some(&accepted), one, Some(duplicate)),
+        (Some(&accepted), two, Some(reused)),
+        (Some(&retired), one, Some(gone.clone())),
+        (Some(&retired), two, Some(gone)),
+    ] {
+        assert_eq!(settled(known, &incoming), expected);
+    }
+}
+
+#[test]
+fn a_node_speaks_for_its_own_members_and_the_broker_for_all_that_were_not_removed() {
+    let here = member(1, Some(5));
+    let removed = MemberFacts { removed: true, ..here };
+    for (sender, speaker, expected) in [
+        (Some(here), Speaker::Node(5), None),
+        (Some(here), Speaker::Node(6), Some(ErrorCode::NotAtHome)),
+        (Some(member(1, None)), Speaker::Node(5), Some(ErrorCode::NotAtHome)),
+        (Some(removed), Speaker::Node(5), Some(ErrorCode::Revoked)),
+        (Some(removed), Speaker::Node(6), Some(ErrorCode::NotAtHome)),
+        (None, Speaker::Node(5), Some(ErrorCode::NotAtHome)),
+        (Some(here), Speaker::Broker, None),
+        (Some(removed), Speaker::Broker, Some(ErrorCode::Revoked)),
+        (None, Speaker::Broker, Some(ErrorCode::Revoked)),
+    ] {
+        let facts = Facts { sender, speaker, ..facts(Destination::Topic(Some(log(false)))) };
+        assert_eq!(code(&message("#a"), &facts), expected, "{sender:?} {speaker:?}");
+    }
+}
+
+#[test]
+fn a_destination_is_judged_in_every_cell() {
+    let peer = member(2, None);
+    let removed = MemberFacts { removed: true, ..peer };
+    let dm = |peer, log| Destination::Dm { peer, log };
+    for (to, destination, topics, expected) in [
+        ("#a", Destination::Topic(Some(log(false))), TopicPolicy::Declared, None),
+        ("#a", Destination::Topic(Some(log(true))), TopicPolicy::Open, Some(ErrorCode::ConversationClosed)),
+        ("#a", Destination::Topic(None), TopicPolicy::Open, None),
+        ("#a", Destination::Topic(None), TopicPolicy::Declared, Some(ErrorCode::TopicNotFound)),
+        ("@b", dm(Some(peer), None), TopicPolicy::Declared, None),
+        ("@b", dm(Some(peer), Some(log(false))), TopicPolicy::Open, None),
+        ("@b", dm(Some(peer), Some(log(true))), TopicPolicy::Open, Some(ErrorCode::ConversationClosed)),
+        ("@b", dm(Some(removed), Some(log(false))), TopicPolicy::Open, Some(ErrorCode::MemberNotFound)),
+        ("@b", dm(None, None), TopicPolicy::Open, Some(ErrorCode::MemberNotFound)),
+    ] {
+        let mut facts = facts(destination.clone());
+        facts.policies.topics = topics;
+        assert_eq!(code(&message(to), &facts), expected, "{destination:?} {topics:?}");
+    }
+}
+
+#[test]
+fn a_topic_is_made_only_where_topics_are_open() {
+    let plan = judge(&message("#a"), &facts(Destination::Topic(None))).unwrap();
+    assert_eq!(plan.target, Target::NewTopic("a".parse().unwrap()));
+    assert!(matches!(message("#a").to, To::Topic(_)));
+}
+
+#[test]
+fn an_unknown_or_removed_mention_refuses_and_a_repeated_one_counts_once() {
+    let names: Vec<MemberName> = ["b", "c", "b"].iter().map(|name| name.parse().unwrap()).collect();
+    let (b, c) = (member(2, None), member(3, None));
+    let mut message = message("#a");
+    message.mentions = names;
+    let with = |mentions| Facts { mentions, ..facts(Destination::Topic(None)) };
+    let plan = judge(&message, &with(vec![Some(b), Some(c), Some(b)])).unwrap();
+    assert_eq!(plan.mentioned, [b, c]);
+    for bad in [None, Some(MemberFacts { removed: true, ..c })] {
+        let refusal = judge(&message, &with(vec![Some(b), bad, Some(b)])).unwrap_err();
+        assert_eq!(refusal, Refusal::about(ErrorCode::MentionUnknown, "c"));
+    }
+}
+
+#[test]
+fn time_is_judged_before_the_destination_and_after_the_sender() {
+    let mut late = message("@b");
+    late.send_deadline = Some(NOW);
+    let nowhere = facts(Destination::Dm { peer: None, log: None });
+    assert_eq!(code(&late, &nowhere), Some(ErrorCode::SendDeadlinePassed));
+    let stranger = Facts { sender: None, ..nowhere };
+    assert_eq!(code(&late, &stranger), Some(ErrorCode::NotAtHome));
+}
+
+#[test]
+fn a_place_is_the_next_number_and_a_later_instant_also_when_the_clock_went_back() {
+    let ahead = LogFacts { head_ts: Timestamp::from_micros(NOW.as_micros() + 50), ..log(false) };
+    assert_eq!(next_place(NOW, &log(false)), (4, NOW));
+    assert_eq!(next_place(NOW, &ahead), (4, Timestamp::from_micros(NOW.as_micros() + 51)));
+}
+
+#[test]
+fn a_question_waits_until_somebody_else_speaks() {
+    let asked = Question { seq: 3, by: 1 };
+    let waiting = LogFacts { awaiting: Some(asked), awaiting_rev: 8, ..log(false) };
+    for (log, sender, expects, expected) in [
+        (&log(false), 1, false, (None, 0)),
+        (&log(false), 1, true, (Some(Question { seq: 4, by: 1 }), 1)),
+        (&waiting, 1, false, (Some(asked), 8)),
+        (&waiting, 2, false, (None, 9)),
+        (&waiting, 1, true, (Some(Question { seq: 4, by: 1 }), 9)),
+        (&waiting, 2, true, (Some(Question { seq: 4, by: 2 }), 9)),
+    ] {
+        assert_eq!(awaiting_after(log, 4, sender, expects), expected, "{sender} {expects}");
+    }
+}
+
+#[test]
+fn only_a_permanent_refusal_lets_the_lane_go_on() {
+    for (code, goes_on) in [
+        (ErrorCode::MentionUnknown, true),
+        (ErrorCode::IdRetired, true),
+        (ErrorCode::MemberNotFound, false),
+        (ErrorCode::TopicNotFound, false),
+        (ErrorCode::StorageBusy, false),
+    ] {
+        assert_eq!(lane_goes_on(&Outcome::Refused(Refusal::plain(code))), goes_on, "{code}");
+    }
+    assert!(!lane_goes_on(&Outcome::NotTried));
+}
+
+#[test]
+fn a_cursor_leads_to_its_row_to_the_floor_or_to_a_refusal_in_every_cell() {
+    let id = |byte| MessageId::from_bytes([byte; 16]);
+    let at = Timestamp::from_micros;
+    let floor = Mark { conversation: 7, seq: 2, at: at(20), id: id(2) };
+    let bare = Marks { conversation: 7, epoch: 1, floor: None };
+    let pruned = Marks { floor: Some(floor), ..bare };
+    let row = Mark { conversation: 7, seq: 5, at: at(50), id: id(5) };
+    let cursor = |micros, byte, epoch| Cursor::After { at: at(micros), id: id(byte), epoch };
+    let gone = Misplaced::Expired { first_available: Cursor::Start };
+    let gone_after_floor = Misplaced::Expired { first_available: cursor(20, 2, 1) };
+    let elsewhere = Mark { conversation: 8, ..row };
+    for (cursor, marks, named, expected) in [
+        (Cursor::Start, &bare, None, Ok(0)),
+        (Cursor::Start, &pruned, None, Ok(2)),
+        (cursor(50, 5, 1), &bare, Some(row), Ok(5)),
+        (cursor(50, 5, 1), &bare, Some(elsewhere), Err(Misplaced::Invalid)),
+        (cursor(51, 5, 1), &bare, Some(row), Err(Misplaced::Invalid)),
+        (cursor(50, 5, 0), &bare, Some(row), Err(gone)),
+        (cursor(20, 2, 1), &pruned, None, Ok(2)),
+        (cursor(20, 2, 0), &pruned, None, Err(gone_after_floor)),
+        (cursor(20, 9, 1), &pruned, None, Err(gone_after_floor)),
+        (cursor(10, 1, 1), &pruned, None, Err(gone_after_floor)),
+        (cursor(60, 6, 1), &bare, None, Err(gone)),
+    ] {
+        assert_eq!(place(cursor, marks, named), expected, "{cursor} {named:?}");
+    }
+}
+
+#[test]
+fn a_person_is_named_after_the_account_then_the_node_then_a_number() {
+    let names = |account: Option<&str>, node: &str| -> Vec<String> {
+        let account = account.map(|name| name.parse().unwrap());
+        person_names(account.as_ref(), &node.parse().unwrap()).take(4).map(|name| name.to_string()).collect()
+    };
+    assert_eq!(names(Some("jane"), "mbp"), ["jane", "jane-mbp", "jane-mbp-2", "jane-mbp-3"]);
+    assert_eq!(names(None, "mbp"), ["person", "person-mbp", "person-mbp-2", "person-mbp-3"]);
+    let long = "x".repeat(limits::NAME_BYTES_MAX);
+    let cut = names(Some(&long), &long);
+    assert!(cut.iter().all(|name| name.len() <= limits::NAME_BYTES_MAX));
+    assert_eq!(cut.iter().collect::<BTreeSet<_>>().len(), 4, "{cut:?}");
+}

@@ -1,0 +1,34 @@
+//! The ledger in one SQLite file.
+//!
+//! - The engine's one writer is the lock of every log: places are taken inside its transaction.
+//! - Checks come before writes, so that a refused message has nothing to undo and its neighbours in the
+//!   transaction nothing to notice.
+//! - Time is read inside the job, on the writer's thread: commit order and clock order agree.
+
+mod accept;
+mod explain;
+mod history;
+mod janitor;
+mod join;
+mod link;
+mod list;
+mod manage;
+mod mesh;
+mod row;
+mod schema;
+mod status;
+mod store;
+mod token;
+mod wayin;
+mod window;
+
+pub use schema::SCHEMA;
+pub use store::SqliteLedger;
+
+/// The text of a statement, from its file.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql/", $name, ".sql"))
+    };
+}
+use sql;

@@ -1,0 +1,206 @@
+//! Forgetting what may be forgotten, and auditing what must not contradict itself.
+
+use std::time::Duration;
+
+use ::sqlite::rusqlite::{Connection, params};
+use model::admission::days_long;
+use model::limits::{NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
+use model::{DeliveryRung, ErrorCode, MessageId, Timestamp};
+
+use super::row::{all, at, change, id, one};
+use super::sql;
+use super::window::{self, bound};
+use crate::StorageError;
+use crate::types::explain::Orphan;
+use crate::types::manage::Pruned;
+
+/// How far a sweep looks back behind the last one, for rows that were committed while it ran.
+const SWEEP_OVERLAP: Duration = Duration::from_secs(3600);
+/// Rows one audit read looks at: bounds its transaction, not the audit.
+const AUDIT_SLICE: usize = 10_000;
+/// `ended_code` of a row nobody fetched within the bound.
+const UNDELIVERED: &str = "undelivered";
+
+pub(super) fn expire_dedupe(conn: &Connection, now: Timestamp, limit: usize) -> Result<u64, StorageError> {
+    Ok(change(conn, sql!("dedupe_expire"), params![now.as_micros(), bound(limit)])? as u64)
+}
+
+pub(super) fn expire_undelivered(
+    conn: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> Result<u64, StorageError> {
+    let mut ended = past_deliver_by(conn, now, limit)?;
+    let recipients =
+        all(conn, sql!("recipients_waiting"), [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?)))?;
+    let oldest = Timestamp::from_micros(now.as_micros() - days_in_micros(UNDELIVERED_DAYS_MAX));
+    for (recipient, removed) in recipients {
+        let left = limit.saturating_sub(ended);
+        let rows = all(conn, sql!("mail_ages"), params![recipient, bound(left)], |row| {
+            Ok((row.get::<_, i64>(0)?, at(row, 1)?))
+        })?;
+        for (message, ts) in rows {
+            let (rung, why) = match (removed, ts < oldest) {
+                (true, _) => (DeliveryRung::DeadLetter, ErrorCode::Revoked.code()),
+                (false, true) => (DeliveryRung::Expired, UNDELIVERED),
+                // Numbers rise with time, so the rest of this recipient's rows is younger.
+                (false, false) => break,
+            };
+            window::end(conn, message, recipient, rung, now, why)?;
+            ended += 1;
+        }
+    }
+    Ok(ended as u64)
+}
+
+fn past_deliver_by(conn: &Connection, now: Timestamp, limit: usize) -> Result<usize, StorageError> {
+    let swept = one(conn, sql!("mesh_swept"), [], |row| at(row, 0))?.ok_or(StorageError::NoMesh)?;
+    let since = swept.as_micros() - i64::try_from(SWEEP_OVERLAP.as_micros()).unwrap_or(0);
+    let rows =
+        all(conn, sql!("mail_past_deliver_by"), params![since, now.as_micros(), bound(limit)], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })?;
+    for (message, recipient) in &rows {
+        let why = ErrorCode::DeliverByPassed.code();
+        window::end(conn, *message, *recipient, DeliveryRung::Expired, now, why)?;
+    }
+    if rows.len() < limit {
+        change(conn, sql!("mesh_set_swept"), [now.as_micros()])?;
+    }
+    Ok(rows.len())
+}
+
+fn days_in_micros(days: u32) -> i64 {
+    i64::try_from(days_long(days).as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Each log from its floor up, so that what is left of it stays without a gap.
+pub(super) fn prune_messages(
+    conn: &Connection,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Pruned, StorageError> {
+    let logs = all(conn, sql!("logs_to_prune"), [before.as_micros()], |row| row.get::<_, i64>(0))?;
+    let mut pruned = 0;
+    for log in logs {
+        if pruned == limit {
+            break;
+        }
+        let rows = all(
+            conn,
+            sql!("messages_to_prune"),
+            params![log, before.as_micros(), bound(limit - pruned)],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
+        )?;
+        for (message, seq) in &rows {
+            change(conn, sql!("conversation_raise_floor"), params![log, seq, message])?;
+            change(conn, sql!("dedupe_history_gone"), [message])?;
+            change(conn, sql!("delivery_delete"), [message])?;
+            change(conn, sql!("mention_delete"), [message])?;
+            change(conn, sql!("message_delete"), [message])?;
+        }
+        pruned += rows.len();
+    }
+    Ok(Pruned { messages: pruned as u64, more: pruned == limit })
+}
+
+/// Used things stay a while, so that a late copy is told what happened to it.
+pub(super) fn sweep_way_in(conn: &Connection, now: Timestamp) -> Result<u64, StorageError> {
+    let ago = |span: Duration| now.as_micros() - i64::try_from(span.as_micros()).unwrap_or(0);
+    let swept = change(conn, sql!("nonce_sweep"), [now.as_micros()])?
+        + change(conn, sql!("challenge_sweep"), [ago(NONCE_KEPT)])?
+        + change(conn, sql!("ticket_sweep"), [ago(TICKET_KEPT)])?
+        + change(conn, sql!("invite_sweep"), [ago(TICKET_KEPT)])?;
+    Ok(swept as u64)
+}
+
+/// Where the next slice of an audit begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AuditAt {
+    Dedupe { sender: i64, client_message_id: String },
+    Message { after: i64 },
+    Delivery { recipient: i64, message: i64 },
+    End,
+}
+
+impl AuditAt {
+    pub const START: AuditAt = AuditAt::Dedupe { sender: 0, client_message_id: String::new() };
+}
+
+/// One slice. A row and what it is compared with are read in the same transaction, which is all the
+/// comparison needs; rows younger than `before` are left out.
+pub(super) fn audit(
+    conn: &Connection,
+    now: Timestamp,
+    before: Timestamp,
+    from: &AuditAt,
+) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
+    match from {
+        AuditAt::Dedupe { sender, client_message_id } => {
+            audit_dedupe(conn, before, *sender, client_message_id)
+        }
+        AuditAt::Message { after } => audit_messages(conn, now, before, *after),
+        AuditAt::Delivery { recipient, message } => audit_deliveries(conn, now, before, *recipient, *message),
+        AuditAt::End => Ok((Vec::new(), AuditAt::End)),
+    }
+}
+
+fn audit_dedupe(
+    conn: &Connection,
+    before: Timestamp,
+    sender: i64,
+    after: &str,
+) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
+    let params = params![sender, after, before.as_micros(), bound(AUDIT_SLICE)];
+    let rows = all(conn, sql!("audit_dedupe"), params, |row| {
+        let missing = row.get::<_, Option<[u8; 16]>>(2)?;
+        let orphan = missing.map(|id| Orphan::BodyMissing(MessageId::from_bytes(id)));
+        Ok((AuditAt::Dedupe { sender: row.get(0)?, client_message_id: row.get(1)? }, orphan))
+    })?;
+    Ok(slice(rows, AuditAt::Message { after: 0 }))
+}
+
+fn audit_messages(
+    conn: &Connection,
+    now: Timestamp,
+    before: Timestamp,
+    after: i64,
+) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
+    let params = params![after, before.as_micros(), now.as_micros(), bound(AUDIT_SLICE)];
+    let rows = all(conn, sql!("audit_messages"), params, |row| {
+        let orphan = row
+            .get::<_, bool>(1)?
+            .then(|| id(row, 2, MessageId::from_bytes).map(Orphan::MessageWithoutDedupe))
+            .transpose()?;
+        Ok((AuditAt::Message { after: row.get(0)? }, orphan))
+    })?;
+    Ok(slice(rows, AuditAt::Delivery { recipient: 0, message: 0 }))
+}
+
+fn audit_deliveries(
+    conn: &Connection,
+    now: Timestamp,
+    before: Timestamp,
+    recipient: i64,
+    message: i64,
+) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
+    let params = params![recipient, message, before.as_micros(), now.as_micros(), bound(AUDIT_SLICE)];
+    let rows = all(conn, sql!("audit_deliveries"), params, |row| {
+        let orphan = match (row.get::<_, bool>(2)?, row.get::<_, Option<[u8; 16]>>(3)?) {
+            (true, Some(id)) => Some(Orphan::DeliveryWithoutDedupe(MessageId::from_bytes(id))),
+            (true, None) => Some(Orphan::DeliveryWithoutMessage { message: row.get(1)? }),
+            (false, _) => None,
+        };
+        Ok((AuditAt::Delivery { recipient: row.get(0)?, message: row.get(1)? }, orphan))
+    })?;
+    Ok(slice(rows, AuditAt::End))
+}
+
+/// The orphans of a slice; after a short slice comes the next table.
+fn slice(rows: Vec<(AuditAt, Option<Orphan>)>, then: AuditAt) -> (Vec<Orphan>, AuditAt) {
+    let next = match rows.last() {
+        Some((at, _)) if rows.len() == AUDIT_SLICE => at.clone(),
+        Some(_) | None => then,
+    };
+    (rows.into_iter().filter_map(|(_, orphan)| orphan).collect(), next)
+}

@@ -1,0 +1,116 @@
+//! A link's epoch, and what is said when it opens.
+
+use ::sqlite::rusqlite::{Connection, params};
+use model::Timestamp;
+use model::admission::KnownState;
+
+use super::row::{all, at_option, change, count, id, member, one};
+use super::{mesh, sql, status};
+use crate::rules::Speaker;
+use crate::types::accept::Via;
+use crate::types::mesh::kind_code;
+use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
+use crate::{LinkError, LinkRefused, StorageError};
+
+/// A link's node, as its transactions need it.
+pub(super) struct LinkNode {
+    pub number: i64,
+    /// Messages up to this number may have been in an inbox that was lost.
+    pub redelivered_upto: i64,
+    inbox_epoch: Option<String>,
+}
+
+/// The node behind a link, unless the link is fenced. Part of every transaction a link asks for.
+pub(super) fn check(conn: &Connection, link: &Link) -> Result<LinkNode, LinkError> {
+    let found = one(conn, sql!("node_link"), [link.node.as_str()], |row| {
+        let node = LinkNode { number: row.get(0)?, redelivered_upto: row.get(2)?, inbox_epoch: row.get(3)? };
+        Ok((node, count(row, 1)?, at_option(row, 4)?))
+    })?;
+    match found {
+        None => Err(LinkRefused::UnknownNode.into()),
+        Some((_, _, Some(_))) => Err(LinkRefused::Revoked.into()),
+        Some((_, epoch, None)) if epoch != link.epoch => Err(LinkRefused::Replaced.into()),
+        Some((node, _, None)) => Ok(node),
+    }
+}
+
+/// Who speaks, with the link checked.
+pub(super) fn speaker(conn: &Connection, via: &Via) -> Result<Speaker, LinkError> {
+    match via {
+        Via::Link(link) => Ok(Speaker::Node(check(conn, link)?.number)),
+        Via::Broker => Ok(Speaker::Broker),
+    }
+}
+
+pub(super) fn open(
+    conn: &Connection,
+    now: Timestamp,
+    opening: &LinkOpening,
+) -> Result<LinkOpened, LinkError> {
+    let node = check(conn, &opening.link)?;
+    note_inbox(conn, now, &node, &opening.inbox_epoch)?;
+    for listed in &opening.members {
+        restore_member(conn, now, node.number, listed)?;
+    }
+    let mut restored = false;
+    for witness in &opening.done {
+        restored |= !holds(conn, witness)?;
+    }
+    let members = all(conn, sql!("members_at_node"), [node.number], |row| member(row, 0))?;
+    Ok(LinkOpened { restored, members, mesh: mesh::read(conn)?, now })
+}
+
+/// Another inbox than last time: whatever was accepted until now may be seen twice by the node.
+fn note_inbox(conn: &Connection, now: Timestamp, node: &LinkNode, epoch: &str) -> Result<(), StorageError> {
+    let upto = match node.inbox_epoch.as_deref() {
+        Some(known) if known != epoch => {
+            one(conn, sql!("message_last_number"), [], |row| row.get(0))?.unwrap_or(0)
+        }
+        Some(_) | None => node.redelivered_upto,
+    };
+    change(conn, sql!("node_seen"), params![node.number, epoch, upto, now.as_micros()])?;
+    Ok(())
+}
+
+/// Gives a restored ledger a member back. The home says which id its member has; a name that lives
+/// elsewhere by now stays there.
+fn restore_member(
+    conn: &Connection,
+    now: Timestamp,
+    node: i64,
+    listed: &LinkMember,
+) -> Result<(), StorageError> {
+    if one(conn, sql!("member_facts_by_id"), [listed.id.as_bytes()], |_| Ok(()))?.is_some() {
+        return Ok(());
+    }
+    let renamed = params![listed.id.as_bytes(), listed.name.as_str(), kind_code(listed.kind), node];
+    if change(conn, sql!("member_set_id"), renamed)? == 1 {
+        return Ok(());
+    }
+    let role = crate::Role::Member.code();
+    let fresh = params![
+        listed.id.as_bytes(),
+        listed.name.as_str(),
+        kind_code(listed.kind),
+        node,
+        role,
+        now.as_micros()
+    ];
+    change(conn, sql!("member_insert"), fresh)?;
+    Ok(())
+}
+
+fn holds(conn: &Connection, witness: &Witness) -> Result<bool, StorageError> {
+    let known = status::known_of(conn, witness.sender, &witness.client_message_id)?;
+    Ok(match known.map(|known| known.state) {
+        Some(KnownState::Accepted { receipt, .. }) => receipt.broker_message_id == witness.broker_message_id,
+        Some(KnownState::Retired) | None => false,
+    })
+}
+
+/// Members at home at a node: number and id.
+pub(super) fn at_home(conn: &Connection, node: i64) -> Result<Vec<(i64, model::MemberId)>, StorageError> {
+    Ok(all(conn, sql!("members_at_node_ids"), [node], |row| {
+        Ok((row.get(0)?, id(row, 1, model::MemberId::from_bytes)?))
+    })?)
+}

@@ -1,0 +1,90 @@
+//! Lists: members, topics, conversations.
+
+use ::sqlite::rusqlite::{Connection, Row, params};
+use model::{ConversationId, MemberId, MemberName, TopicName};
+
+use super::row::{all, at, code, count, id, member as read_member, one, text};
+use super::window::bound;
+use super::{history, sql};
+use crate::StorageError;
+use crate::types::mesh::Member;
+use crate::types::read::{Awaiting, ConversationKind, ConversationRow, ConversationState, TopicRow};
+
+pub(super) fn members(
+    conn: &Connection,
+    after: Option<&MemberName>,
+    limit: usize,
+) -> Result<Vec<Member>, StorageError> {
+    // Every name sorts after the empty text.
+    let after = after.map_or("", MemberName::as_str);
+    Ok(all(conn, sql!("members"), params![after, bound(limit)], |row| read_member(row, 0))?)
+}
+
+pub(super) fn member(conn: &Connection, id: MemberId) -> Result<Option<Member>, StorageError> {
+    Ok(one(conn, sql!("member_by_id"), [id.as_bytes()], |row| read_member(row, 0))?)
+}
+
+pub(super) fn member_named(conn: &Connection, name: &MemberName) -> Result<Option<Member>, StorageError> {
+    Ok(one(conn, sql!("member_by_name"), [name.as_str()], |row| read_member(row, 0))?)
+}
+
+pub(super) fn topics(
+    conn: &Connection,
+    reader: MemberId,
+    after: Option<&TopicName>,
+    limit: usize,
+) -> Result<Vec<TopicRow>, StorageError> {
+    let after = after.map_or("", TopicName::as_str);
+    Ok(all(conn, sql!("topics"), params![reader.as_bytes(), after, bound(limit)], topic_row)?)
+}
+
+pub(super) fn topic(
+    conn: &Connection,
+    reader: MemberId,
+    name: &TopicName,
+) -> Result<Option<TopicRow>, StorageError> {
+    Ok(one(conn, sql!("topic"), params![reader.as_bytes(), name.as_str()], topic_row)?)
+}
+
+pub(super) fn conversations(
+    conn: &Connection,
+    reader: MemberId,
+    limit: usize,
+) -> Result<Vec<ConversationRow>, StorageError> {
+    Ok(all(conn, sql!("conversations"), params![reader.as_bytes(), bound(limit)], conversation_row)?)
+}
+
+pub(super) fn conversation(
+    conn: &Connection,
+    id: ConversationId,
+    reader: MemberId,
+) -> Result<Option<ConversationRow>, StorageError> {
+    Ok(one(conn, sql!("conversation"), params![reader.as_bytes(), id.as_bytes()], conversation_row)?)
+}
+
+fn topic_row(row: &Row<'_>) -> ::sqlite::rusqlite::Result<TopicRow> {
+    Ok(TopicRow {
+        topic: text(row, 0)?,
+        conversation: id(row, 1, ConversationId::from_bytes)?,
+        head: count(row, 2)?,
+        subscribers: count(row, 3)?,
+        subscribed: row.get(4)?,
+    })
+}
+
+fn conversation_row(row: &Row<'_>) -> ::sqlite::rusqlite::Result<ConversationRow> {
+    let awaiting = match row.get::<_, Option<[u8; 16]>>(8)? {
+        Some(by) => Some(Awaiting { history_id: count(row, 7)?, by: MemberId::from_bytes(by) }),
+        None => None,
+    };
+    let head = count(row, 5)?;
+    Ok(ConversationRow {
+        place: history::place_of(row, 0)?,
+        kind: code(row, 3, ConversationKind::from_code)?,
+        state: code(row, 4, ConversationState::from_code)?,
+        head,
+        last_at: if head > 0 { Some(at(row, 6)?) } else { None },
+        awaiting,
+        awaiting_rev: count(row, 9)?,
+    })
+}

@@ -1,0 +1,201 @@
+-- Instants are microseconds since 1970. Members, nodes, conversations and messages have a small number
+-- inside and an id outside: hot rows and indexes carry numbers.
+
+CREATE TABLE mesh (
+    number INTEGER PRIMARY KEY CHECK (number = 1),
+    id BLOB NOT NULL CHECK (length(id) = 16),
+    slug TEXT NOT NULL,
+    topics INTEGER NOT NULL CHECK (topics IN (0, 1)),
+    dedupe_days INTEGER CHECK (dedupe_days >= 7), -- NULL: for ever
+    conn_policy INTEGER NOT NULL CHECK (conn_policy IN (0, 1)),
+    deliver_by_swept_at INTEGER NOT NULL DEFAULT 0, -- rows with an earlier deliver_by were ended
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE issuer (
+    key_id INTEGER PRIMARY KEY CHECK (key_id = 1),
+    secret BLOB NOT NULL CHECK (length(secret) = 32),
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE node (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    public_key BLOB NOT NULL UNIQUE CHECK (length(public_key) = 32),
+    link_epoch INTEGER NOT NULL,
+    inbox_epoch TEXT,
+    redelivered_upto INTEGER NOT NULL DEFAULT 0, -- messages up to this number may have been in a lost inbox
+    joined_at INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL,
+    removed_at INTEGER
+) STRICT;
+
+CREATE TABLE member (
+    number INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+    name TEXT NOT NULL UNIQUE, -- of removed members too: a name is never given to another
+    kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2)),
+    home INTEGER REFERENCES node (number), -- NULL: hosted by the broker
+    role INTEGER NOT NULL CHECK (role IN (0, 1)),
+    created_at INTEGER NOT NULL,
+    removed_at INTEGER
+) STRICT;
+CREATE INDEX member_home ON member (home) WHERE home IS NOT NULL;
+-- A node has one person, so that its key is an address.
+CREATE UNIQUE INDEX member_person ON member (home) WHERE kind = 0 AND home IS NOT NULL;
+
+CREATE TABLE api_token (
+    number INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+    member INTEGER NOT NULL REFERENCES member (number),
+    scopes INTEGER NOT NULL CHECK (scopes BETWEEN 0 AND 7),
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) STRICT;
+
+CREATE TABLE invite (
+    hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
+    expected_node TEXT,
+    role INTEGER NOT NULL CHECK (role IN (0, 1)),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER,
+    revoked_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE challenge (
+    hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
+    node INTEGER NOT NULL REFERENCES node (number),
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE nonce (
+    value BLOB PRIMARY KEY CHECK (length(value) = 32),
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE ticket (
+    hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
+    invite BLOB REFERENCES invite (hash), -- NULL: exchanged for a challenge
+    node TEXT NOT NULL,
+    public_key BLOB NOT NULL CHECK (length(public_key) = 32),
+    aud TEXT NOT NULL,
+    person TEXT, -- the name a first join makes its person from
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ticket_invite ON ticket (invite) WHERE invite IS NOT NULL;
+
+CREATE TABLE conversation (
+    number INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+    kind INTEGER NOT NULL CHECK (kind IN (0, 1)),
+    topic TEXT UNIQUE,
+    lo INTEGER REFERENCES member (number),
+    hi INTEGER REFERENCES member (number),
+    head_seq INTEGER NOT NULL DEFAULT 0,
+    head_ts_us INTEGER NOT NULL DEFAULT 0,
+    floor_seq INTEGER NOT NULL DEFAULT 0, -- the last pruned row, kept so that a cursor on it can be told from a lost one
+    floor_ts_us INTEGER NOT NULL DEFAULT 0,
+    floor_id BLOB,
+    epoch INTEGER NOT NULL DEFAULT 0,
+    state INTEGER NOT NULL DEFAULT 0 CHECK (state IN (0, 1)),
+    awaiting_seq INTEGER, -- the question it waits on
+    awaiting_by INTEGER,
+    awaiting_rev INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    CHECK ((kind = 0) = (topic IS NOT NULL)),
+    CHECK ((kind = 1) = (lo IS NOT NULL AND hi IS NOT NULL)),
+    CHECK (lo <= hi),
+    UNIQUE (lo, hi)
+) STRICT;
+CREATE INDEX conversation_hi ON conversation (hi) WHERE hi IS NOT NULL;
+
+CREATE TABLE subscription (
+    conversation INTEGER NOT NULL REFERENCES conversation (number),
+    member INTEGER NOT NULL REFERENCES member (number),
+    since INTEGER NOT NULL,
+    PRIMARY KEY (conversation, member)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX subscription_member ON subscription (member);
+
+-- Numbers are never reused (AUTOINCREMENT): redelivered_upto compares with them.
+CREATE TABLE message (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+    ts_us INTEGER NOT NULL,
+    sender INTEGER NOT NULL,
+    client_message_id TEXT NOT NULL, -- no unique index: the dedupe row is the only authority
+    envelope BLOB NOT NULL,
+    deliver_by INTEGER,
+    dedupe_until INTEGER, -- NULL: for ever
+    UNIQUE (conversation, seq)
+) STRICT;
+CREATE INDEX message_deliver_by ON message (deliver_by) WHERE deliver_by IS NOT NULL;
+
+CREATE TABLE dedupe (
+    mesh INTEGER NOT NULL CHECK (mesh = 1),
+    sender_member_id INTEGER NOT NULL,
+    client_message_id TEXT NOT NULL,
+    state INTEGER NOT NULL CHECK (state IN (0, 1)),
+    request_fingerprint BLOB NOT NULL CHECK (length(request_fingerprint) = 32),
+    broker_message_id BLOB CHECK (length(broker_message_id) = 16),
+    conversation INTEGER,
+    history_id INTEGER,
+    destination_kind INTEGER CHECK (destination_kind IN (0, 1)),
+    destination_ref TEXT,
+    first_seen_at INTEGER NOT NULL,
+    expires_at INTEGER, -- NULL: for ever
+    history_available INTEGER NOT NULL CHECK (history_available IN (0, 1)),
+    PRIMARY KEY (mesh, sender_member_id, client_message_id),
+    CHECK ((state = 0) = (broker_message_id IS NOT NULL AND conversation IS NOT NULL AND history_id IS NOT NULL
+        AND destination_kind IS NOT NULL AND destination_ref IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dedupe_expires ON dedupe (expires_at) WHERE expires_at IS NOT NULL;
+-- A message that is kept leads to its dedupe row by sender and id; one that was pruned only by this.
+CREATE INDEX dedupe_pruned ON dedupe (broker_message_id) WHERE history_available = 0 AND broker_message_id IS NOT NULL;
+
+-- Keyed by message number, which is drawn under the conversation's lock: per conversation its order is seq order.
+CREATE TABLE delivery (
+    message INTEGER NOT NULL,
+    recipient INTEGER NOT NULL,
+    sender INTEGER NOT NULL,
+    rung INTEGER NOT NULL CHECK (rung BETWEEN 1 AND 7),
+    rung_told INTEGER CHECK (rung_told BETWEEN 1 AND 7), -- NULL: senders of topic messages are not told
+    delivered_at INTEGER,
+    notified_at INTEGER,
+    engaged_at INTEGER,
+    processed_at INTEGER,
+    ended_at INTEGER,
+    ended_code TEXT,
+    read_at INTEGER,
+    PRIMARY KEY (message, recipient)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_mail ON delivery (recipient, message) WHERE rung = 1;
+CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
+
+CREATE TABLE mention_index (
+    member INTEGER NOT NULL,
+    message INTEGER NOT NULL,
+    PRIMARY KEY (member, message)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mention_message ON mention_index (message);
+
+CREATE VIEW dedupe_text AS
+SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,
+    lower(hex(request_fingerprint)) AS request_fingerprint, lower(hex(broker_message_id)) AS broker_message_id,
+    conversation, history_id, CASE destination_kind WHEN 0 THEN 'topic' WHEN 1 THEN 'dm' END AS destination_kind,
+    destination_ref, first_seen_at, expires_at, history_available
+FROM dedupe;
+
+CREATE VIEW delivery_text AS
+SELECT message, recipient, sender,
+    CASE rung WHEN 1 THEN 'accepted' WHEN 2 THEN 'expired' WHEN 3 THEN 'dead_letter' WHEN 4 THEN 'delivered'
+        WHEN 5 THEN 'notified' WHEN 6 THEN 'engaged' WHEN 7 THEN 'processed' END AS rung,
+    CASE rung_told WHEN 1 THEN 'accepted' WHEN 2 THEN 'expired' WHEN 3 THEN 'dead_letter' WHEN 4 THEN 'delivered'
+        WHEN 5 THEN 'notified' WHEN 6 THEN 'engaged' WHEN 7 THEN 'processed' END AS rung_told,
+    delivered_at, notified_at, engaged_at, processed_at, ended_at, ended_code, read_at
+FROM delivery;

@@ -1,0 +1,88 @@
+//! The file's tables as steps and as their sum.
+
+use ::sqlite::{Migration, Schema};
+
+/// The tables this binary knows.
+pub const SCHEMA: Schema = Schema {
+    migrations: &[Migration { number: 1, name: "books", sql: include_str!("migrations/0001_books.sql") }],
+    sum: include_str!("schema.sql"),
+};
+
+#[cfg(test)]
+mod tests {
+    use ::sqlite::assert_schema_sum;
+    use ::sqlite::rusqlite::Connection;
+    use model::DeliveryRung;
+
+    use super::SCHEMA;
+    use crate::types::read::ConversationKind;
+
+    #[test]
+    fn the_steps_add_up_to_the_checked_in_schema() {
+        assert_schema_sum(&SCHEMA);
+    }
+
+    fn books() -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(SCHEMA.sum).unwrap();
+        conn
+    }
+
+    #[test]
+    fn the_delivery_view_says_the_models_words() {
+        let conn = books();
+        for rung in DeliveryRung::ALL {
+            conn.execute(
+                "INSERT INTO delivery (message, recipient, sender, rung, rung_told) VALUES (?1, 1, 1, ?1, ?1)",
+                [rung.code()],
+            )
+            .unwrap();
+            let words: (String, String) = conn
+                .query_row(
+                    "SELECT rung, rung_told FROM delivery_text WHERE message = ?1",
+                    [rung.code()],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .unwrap();
+            assert_eq!(words, (rung.word().to_owned(), rung.word().to_owned()));
+        }
+        for outside in [0, 8] {
+            let refused = conn.execute(
+                "INSERT INTO delivery (message, recipient, sender, rung) VALUES (9, 1, 1, ?1)",
+                [outside],
+            );
+            assert!(refused.is_err(), "{outside}");
+        }
+    }
+
+    #[test]
+    fn the_dedupe_view_says_the_models_words() {
+        let conn = books();
+        conn.execute_batch(
+            "INSERT INTO dedupe VALUES (1, 1, 'a', 0, zeroblob(32), zeroblob(16), 1, 1, 0, 'alerts', 5, NULL, 1),
+                (1, 1, 'b', 0, zeroblob(32), zeroblob(16), 1, 1, 1, 'ci', 5, NULL, 1),
+                (1, 1, 'c', 1, zeroblob(32), NULL, NULL, NULL, NULL, NULL, 5, NULL, 0)",
+        )
+        .unwrap();
+        let mut rows = conn.prepare("SELECT state, destination_kind FROM dedupe_text ORDER BY 1, 2").unwrap();
+        let words: Vec<(String, Option<String>)> =
+            rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+        let kind = |kind: ConversationKind| Some(kind.word().to_owned());
+        let accepted = |of| ("accepted".to_owned(), kind(of));
+        assert_eq!(
+            words,
+            [accepted(ConversationKind::Dm), accepted(ConversationKind::Topic), ("retired".to_owned(), None)]
+        );
+    }
+
+    #[test]
+    fn an_accepted_dedupe_row_names_its_message_and_a_retired_one_names_none() {
+        let conn = books();
+        for (state, id) in [(0, "NULL"), (1, "zeroblob(16)")] {
+            let half = format!(
+                "INSERT INTO dedupe VALUES (1, 1, 'a', {state}, zeroblob(32), {id}, 1, 1, 0, 'x', 5, NULL, 1)"
+            );
+            assert!(conn.execute(&half, []).is_err(), "{half}");
+        }
+    }
+}

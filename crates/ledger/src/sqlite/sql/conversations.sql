@@ -1,0 +1,7 @@
+SELECT c.id, c.topic, p.name, c.kind, c.state, c.head_seq, c.head_ts_us, c.awaiting_seq, a.id, c.awaiting_rev
+FROM member reader
+JOIN conversation c ON c.kind = 0 OR reader.number IN (c.lo, c.hi)
+LEFT JOIN member p ON p.number = iif(c.lo = reader.number, c.hi, c.lo)
+LEFT JOIN member a ON a.number = c.awaiting_by
+WHERE reader.id = ?1 AND reader.removed_at IS NULL
+ORDER BY c.head_ts_us DESC, c.number DESC LIMIT ?2

@@ -1,0 +1,2 @@
+SELECT number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev
+FROM conversation WHERE topic = ?1

@@ -1,0 +1,4 @@
+SELECT d.message, m.id
+FROM delivery d JOIN message m ON m.number = d.message
+WHERE d.recipient = ?1 AND d.rung = 1
+ORDER BY d.message LIMIT ?2

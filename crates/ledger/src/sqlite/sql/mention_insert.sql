@@ -1,0 +1,1 @@
+INSERT INTO mention_index (member, message) VALUES (?1, ?2)

@@ -1,0 +1,139 @@
+//! What is known of an id, and retiring one that nobody knows.
+
+use ::sqlite::rusqlite::{Connection, Row, params};
+use model::admission::{Known, KnownState, StatusAnswer, days_long, message_status};
+use model::outbox::{BrokerReceipt, DedupeWindow};
+use model::{ClientMessageId, ConversationId, Fingerprint, MemberId, MessageId, Timestamp};
+
+use super::row::{at, change, count, id, one};
+use super::{accept, link, mesh, sql};
+use crate::rules::{MemberFacts, Speaker};
+use crate::types::accept::Via;
+use crate::types::status::StatusQuestion;
+use crate::{LinkError, StorageError};
+
+/// The state of a dedupe row as it is stored.
+pub(super) const ACCEPTED: i64 = 0;
+/// See [`ACCEPTED`].
+pub(super) const RETIRED: i64 = 1;
+
+pub(super) fn known_of(
+    conn: &Connection,
+    sender: MemberId,
+    id: &ClientMessageId,
+) -> Result<Option<Known>, StorageError> {
+    match accept::member_by_id(conn, sender)? {
+        Some(sender) => known(conn, sender.number, id),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn known(
+    conn: &Connection,
+    sender: i64,
+    id: &ClientMessageId,
+) -> Result<Option<Known>, StorageError> {
+    Ok(one(conn, sql!("dedupe"), params![sender, id.as_str()], |row| read(row, 0))?)
+}
+
+/// Reads without a trace: the answer may be out of date when it arrives, because a copy may be under way.
+pub(super) fn ask(
+    conn: &Connection,
+    now: Timestamp,
+    via: &Via,
+    questions: &[StatusQuestion],
+) -> Result<Vec<StatusAnswer>, LinkError> {
+    let speaker = link::speaker(conn, via)?;
+    let window = mesh::read(conn)?.policies.dedupe;
+    let ask = |question| Ok(answer(conn, now, window, speaker, question)?.1);
+    questions.iter().map(ask).collect()
+}
+
+/// The same, and an id nobody knows is retired: accepting and retiring meet in one row, so one of them wins.
+pub(super) fn fence(
+    conn: &Connection,
+    now: Timestamp,
+    via: &Via,
+    questions: &[StatusQuestion],
+) -> Result<Vec<StatusAnswer>, LinkError> {
+    let speaker = link::speaker(conn, via)?;
+    let window = mesh::read(conn)?.policies.dedupe;
+    let mut answers = Vec::with_capacity(questions.len());
+    for question in questions {
+        let (sender, answer) = answer(conn, now, window, speaker, question)?;
+        if let (Some(sender), StatusAnswer::Absent) = (sender, answer) {
+            retire(conn, now, window, sender.number, question)?;
+        }
+        answers.push(answer);
+    }
+    Ok(answers)
+}
+
+fn answer(
+    conn: &Connection,
+    now: Timestamp,
+    window: DedupeWindow,
+    speaker: Speaker,
+    question: &StatusQuestion,
+) -> Result<(Option<MemberFacts>, StatusAnswer), StorageError> {
+    let sender = accept::member_by_id(conn, question.sender)?.filter(|sender| speaks_for(speaker, sender));
+    let Some(sender) = sender else { return Ok((None, StatusAnswer::Unknown)) };
+    let known = known(conn, sender.number, &question.client_message_id)?;
+    let answer =
+        message_status(known.as_ref(), &question.fingerprint, question.first_attempt_at, window, now);
+    Ok((Some(sender), answer))
+}
+
+/// A link asks about members at home there only; another's ids stay unknown to it.
+fn speaks_for(speaker: Speaker, member: &MemberFacts) -> bool {
+    match speaker {
+        Speaker::Node(node) => member.home == Some(node),
+        Speaker::Broker => true,
+    }
+}
+
+fn retire(
+    conn: &Connection,
+    now: Timestamp,
+    window: DedupeWindow,
+    sender: i64,
+    question: &StatusQuestion,
+) -> Result<(), StorageError> {
+    let expires_at = forgotten_at(now, window).map(Timestamp::as_micros);
+    let StatusQuestion { client_message_id, fingerprint, .. } = question;
+    let params = params![
+        sender,
+        client_message_id.as_str(),
+        RETIRED,
+        fingerprint.as_bytes(),
+        now.as_micros(),
+        expires_at
+    ];
+    change(conn, sql!("dedupe_retire"), params)?;
+    Ok(())
+}
+
+/// When an id first seen at `at` may be forgotten.
+pub(super) fn forgotten_at(at: Timestamp, window: DedupeWindow) -> Option<Timestamp> {
+    match window {
+        DedupeWindow::Days(days) => Some(at + days_long(days)),
+        DedupeWindow::Permanent => None,
+    }
+}
+
+/// state, fingerprint, message id, conversation id, history_id, first_seen_at, history_available
+pub(super) fn read(row: &Row<'_>, first: usize) -> ::sqlite::rusqlite::Result<Known> {
+    let fingerprint = Fingerprint::from_bytes(row.get(first + 1)?);
+    let state = if row.get::<_, i64>(first)? == ACCEPTED {
+        let receipt = BrokerReceipt {
+            broker_message_id: id(row, first + 2, MessageId::from_bytes)?,
+            conversation: id(row, first + 3, ConversationId::from_bytes)?,
+            history_id: count(row, first + 4)?,
+            accepted_at: at(row, first + 5)?,
+        };
+        KnownState::Accepted { receipt, history_available: row.get(first + 6)? }
+    } else {
+        KnownState::Retired
+    };
+    Ok(Known { fingerprint, state })
+}

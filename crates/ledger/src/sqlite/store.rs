@@ -1,0 +1,393 @@
+//! The handle, and each door's way into the engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::sqlite::rusqlite::Connection;
+use ::sqlite::{Db, OpenError, Options};
+use async_trait::async_trait;
+use model::admission::{Known, StatusAnswer};
+use model::{
+    ClientMessageId, Clock, ConversationId, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
+    MessageId, NodeName, Timestamp, TopicName,
+};
+use tokio::sync::watch;
+
+use super::janitor::AuditAt;
+use super::schema::SCHEMA;
+use super::{
+    accept, explain, history, janitor, join, link, list, manage, mesh, status, token, wayin, window,
+};
+use crate::*;
+
+/// A ledger in one file.
+pub struct SqliteLedger {
+    db: Db,
+    world: World,
+    committed: watch::Sender<()>,
+}
+
+/// Time and randomness, as jobs take them along.
+#[derive(Clone)]
+pub(super) struct World {
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl World {
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl SqliteLedger {
+    /// Opens the file, or makes it.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
+        Ok(Self::with(Db::open(Options::new(path, SCHEMA))?, clock, entropy))
+    }
+
+    /// A ledger over an engine opened with [`SCHEMA`]: for simulations and other bounds.
+    pub fn with(db: Db, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        Self { db, world: World { clock, entropy }, committed: watch::Sender::new(()) }
+    }
+
+    /// The engine, for its counters and for closing it.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    async fn write<T, E>(
+        &self,
+        name: &'static str,
+        job: impl FnOnce(&Connection, &World) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<::sqlite::StorageError> + Send + 'static,
+    {
+        let world = self.world.clone();
+        let written = self.db.write(name, move |conn| job(conn, &world)).await?;
+        self.committed.send_replace(());
+        Ok(written)
+    }
+
+    async fn read<T, E>(
+        &self,
+        name: &'static str,
+        read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<::sqlite::StorageError> + Send + 'static,
+    {
+        self.db.read(name, read).await
+    }
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn now(&self) -> Result<Timestamp, StorageError> {
+        Ok(self.world.now())
+    }
+
+    fn committed(&self) -> watch::Receiver<()> {
+        self.committed.subscribe()
+    }
+
+    async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {
+        self.write("ledger.setup", move |conn, world| mesh::setup(conn, world, &setup)).await
+    }
+
+    async fn mesh(&self) -> Result<Mesh, StorageError> {
+        self.read("ledger.mesh", mesh::read).await
+    }
+
+    async fn set_policies(&self, policies: Policies) -> Result<Mesh, StorageError> {
+        self.write("ledger.set_policies", move |conn, _| mesh::set_policies(conn, policies)).await
+    }
+
+    async fn issuer(&self) -> Result<IssuerSeed, StorageError> {
+        self.read("ledger.issuer", mesh::issuer).await
+    }
+
+    async fn has_owner(&self) -> Result<bool, StorageError> {
+        self.read("ledger.has_owner", mesh::has_owner).await
+    }
+
+    async fn create_invite(&self, invite: NewInvite) -> Result<(), StorageError> {
+        self.write("ledger.create_invite", move |conn, world| {
+            wayin::create_invite(conn, world.now(), &invite)
+        })
+        .await
+    }
+
+    async fn invites(&self) -> Result<Vec<InviteRow>, StorageError> {
+        self.read("ledger.invites", wayin::invites).await
+    }
+
+    async fn revoke_invite(&self, hash: SecretHash) -> Result<bool, StorageError> {
+        self.write("ledger.revoke_invite", move |conn, world| wayin::revoke_invite(conn, world.now(), hash))
+            .await
+    }
+
+    async fn check_invite(&self, hash: SecretHash, node: &NodeName) -> Result<(), WayInError> {
+        let (node, now) = (node.clone(), self.world.now());
+        self.read("ledger.check_invite", move |conn| wayin::check_invite(conn, now, hash, &node).map(drop))
+            .await
+    }
+
+    async fn issue_challenge(&self, node: &NodeName, hash: SecretHash) -> Result<Timestamp, WayInError> {
+        let node = node.clone();
+        self.write("ledger.issue_challenge", move |conn, world| {
+            wayin::issue_challenge(conn, world.now(), &node, hash)
+        })
+        .await
+    }
+
+    async fn check_challenge(&self, hash: SecretHash, node: &NodeName) -> Result<KnownNode, WayInError> {
+        let (node, now) = (node.clone(), self.world.now());
+        self.read("ledger.check_challenge", move |conn| wayin::check_challenge(conn, now, hash, &node)).await
+    }
+
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, WayInError> {
+        self.write("ledger.exchange", move |conn, world| wayin::exchange(conn, world.now(), &exchange)).await
+    }
+
+    async fn redeem(&self, ticket: SecretHash, aud: &str) -> Result<Joined, WayInError> {
+        let aud = aud.to_owned();
+        self.write("ledger.redeem", move |conn, world| join::redeem(conn, world, ticket, &aud)).await
+    }
+
+    async fn open_link(&self, opening: LinkOpening) -> Result<LinkOpened, LinkError> {
+        self.write("ledger.open_link", move |conn, world| link::open(conn, world.now(), &opening)).await
+    }
+
+    async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
+        self.write("ledger.accept", move |conn, world| accept::accept(conn, world, &lane)).await
+    }
+
+    async fn known(&self, sender: MemberId, id: &ClientMessageId) -> Result<Option<Known>, StorageError> {
+        let id = id.clone();
+        self.read("ledger.known", move |conn| status::known_of(conn, sender, &id)).await
+    }
+
+    async fn message_status(
+        &self,
+        via: &Via,
+        questions: Vec<StatusQuestion>,
+        fence: Fence,
+    ) -> Result<Vec<StatusAnswer>, LinkError> {
+        let via = via.clone();
+        match fence {
+            Fence::None => {
+                let now = self.world.now();
+                self.read("ledger.message_status", move |conn| status::ask(conn, now, &via, &questions)).await
+            }
+            Fence::Retire => {
+                self.write("ledger.fence", move |conn, world| {
+                    status::fence(conn, world.now(), &via, &questions)
+                })
+                .await
+            }
+        }
+    }
+
+    async fn mail(
+        &self,
+        link: &Link,
+        unacked: &[(MessageId, MemberId)],
+        limit: usize,
+    ) -> Result<Vec<MailRow>, LinkError> {
+        let (link, unacked) = (link.clone(), unacked.to_vec());
+        self.read("ledger.mail", move |conn| window::mail(conn, &link, &unacked, limit)).await
+    }
+
+    async fn ack(&self, via: &Via, rows: Vec<Ack>) -> Result<Vec<AckedRow>, LinkError> {
+        let via = via.clone();
+        self.write("ledger.ack", move |conn, world| window::ack(conn, world.now(), &via, &rows)).await
+    }
+
+    async fn nack(&self, link: &Link, rows: Vec<Nack>) -> Result<Vec<AckedRow>, LinkError> {
+        let link = link.clone();
+        self.write("ledger.nack", move |conn, world| window::nack(conn, world.now(), &link, &rows)).await
+    }
+
+    async fn receipts(
+        &self,
+        link: &Link,
+        unacked: &[(MessageId, MemberId)],
+        limit: usize,
+    ) -> Result<Vec<ReceiptRow>, LinkError> {
+        let (link, unacked) = (link.clone(), unacked.to_vec());
+        self.read("ledger.receipts", move |conn| window::receipts(conn, &link, &unacked, limit)).await
+    }
+
+    async fn receipts_ack(&self, link: &Link, rows: Vec<ReceiptAck>) -> Result<(), LinkError> {
+        let link = link.clone();
+        self.write("ledger.receipts_ack", move |conn, _| window::receipts_ack(conn, &link, &rows)).await
+    }
+
+    async fn history(
+        &self,
+        log: &Log,
+        reader: MemberId,
+        page: HistoryPage,
+        limit: usize,
+    ) -> Result<Option<History>, HistoryError> {
+        let log = log.clone();
+        self.read("ledger.history", move |conn| history::read(conn, &log, reader, page, limit)).await
+    }
+
+    async fn conversations(
+        &self,
+        reader: MemberId,
+        limit: usize,
+    ) -> Result<Vec<ConversationRow>, StorageError> {
+        self.read("ledger.conversations", move |conn| list::conversations(conn, reader, limit)).await
+    }
+
+    async fn conversation(
+        &self,
+        id: ConversationId,
+        reader: MemberId,
+    ) -> Result<Option<ConversationRow>, StorageError> {
+        self.read("ledger.conversation", move |conn| list::conversation(conn, id, reader)).await
+    }
+
+    async fn members(&self, after: Option<&MemberName>, limit: usize) -> Result<Vec<Member>, StorageError> {
+        let after = after.cloned();
+        self.read("ledger.members", move |conn| list::members(conn, after.as_ref(), limit)).await
+    }
+
+    async fn member(&self, id: MemberId) -> Result<Option<Member>, StorageError> {
+        self.read("ledger.member", move |conn| list::member(conn, id)).await
+    }
+
+    async fn member_named(&self, name: &MemberName) -> Result<Option<Member>, StorageError> {
+        let name = name.clone();
+        self.read("ledger.member_named", move |conn| list::member_named(conn, &name)).await
+    }
+
+    async fn topics(
+        &self,
+        reader: MemberId,
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicRow>, StorageError> {
+        let after = after.cloned();
+        self.read("ledger.topics", move |conn| list::topics(conn, reader, after.as_ref(), limit)).await
+    }
+
+    async fn explain(&self, wanted: &Wanted) -> Result<Vec<Explained>, StorageError> {
+        let wanted = wanted.clone();
+        self.read("ledger.explain", move |conn| explain::explain(conn, &wanted)).await
+    }
+
+    async fn rungs(&self, id: MessageId) -> Result<Vec<(MemberId, DeliveryRung)>, StorageError> {
+        self.read("ledger.rungs", move |conn| explain::rungs(conn, id)).await
+    }
+
+    async fn register_member(
+        &self,
+        link: &Link,
+        name: &MemberName,
+        kind: MemberKind,
+    ) -> Result<Registered, ManageError> {
+        let (link, name) = (link.clone(), name.clone());
+        self.write("ledger.register_member", move |conn, world| {
+            manage::register(conn, world, &link, &name, kind)
+        })
+        .await
+    }
+
+    async fn host_member(&self, name: &MemberName, kind: MemberKind) -> Result<Registered, ManageError> {
+        let name = name.clone();
+        self.write("ledger.host_member", move |conn, world| manage::host(conn, world, &name, kind)).await
+    }
+
+    async fn remove_member(&self, name: &MemberName) -> Result<(), ManageError> {
+        let name = name.clone();
+        self.write("ledger.remove_member", move |conn, world| manage::remove(conn, world.now(), &name)).await
+    }
+
+    async fn create_topic(&self, creator: MemberId, topic: &TopicName) -> Result<TopicRow, ManageError> {
+        let topic = topic.clone();
+        self.write("ledger.create_topic", move |conn, world| {
+            manage::create_topic(conn, world, creator, &topic)
+        })
+        .await
+    }
+
+    async fn subscribe(&self, member: MemberId, topic: &TopicName) -> Result<(), ManageError> {
+        let topic = topic.clone();
+        self.write("ledger.subscribe", move |conn, world| {
+            manage::subscribe(conn, world.now(), member, &topic)
+        })
+        .await
+    }
+
+    async fn unsubscribe(&self, member: MemberId, topic: &TopicName) -> Result<(), ManageError> {
+        let topic = topic.clone();
+        self.write("ledger.unsubscribe", move |conn, _| manage::unsubscribe(conn, member, &topic)).await
+    }
+
+    async fn set_conversation_state(
+        &self,
+        id: ConversationId,
+        state: ConversationState,
+    ) -> Result<(), ManageError> {
+        self.write("ledger.set_conversation_state", move |conn, _| manage::set_state(conn, id, state)).await
+    }
+
+    async fn create_token(&self, token: NewToken) -> Result<ApiToken, ManageError> {
+        self.write("ledger.create_token", move |conn, world| super::token::create(conn, world.now(), &token))
+            .await
+    }
+
+    async fn tokens(&self) -> Result<Vec<ApiToken>, StorageError> {
+        self.read("ledger.tokens", token::list).await
+    }
+
+    async fn revoke_token(&self, id: TokenId) -> Result<bool, StorageError> {
+        self.write("ledger.revoke_token", move |conn, world| token::revoke(conn, world.now(), id)).await
+    }
+
+    async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError> {
+        self.read("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await
+    }
+
+    async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_dedupe", move |conn, world| {
+            janitor::expire_dedupe(conn, world.now(), limit)
+        })
+        .await
+    }
+
+    async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_undelivered", move |conn, world| {
+            janitor::expire_undelivered(conn, world.now(), limit)
+        })
+        .await
+    }
+
+    async fn prune_messages(&self, before: Timestamp, limit: usize) -> Result<Pruned, StorageError> {
+        self.write("ledger.prune_messages", move |conn, _| janitor::prune_messages(conn, before, limit)).await
+    }
+
+    async fn sweep_way_in(&self) -> Result<u64, StorageError> {
+        self.write("ledger.sweep_way_in", move |conn, world| janitor::sweep_way_in(conn, world.now())).await
+    }
+
+    async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
+        let now = self.world.now();
+        let (mut orphans, mut from) = (Vec::new(), AuditAt::START);
+        while from != AuditAt::End && orphans.len() < limit {
+            let (found, next) =
+                self.read("ledger.orphans", move |conn| janitor::audit(conn, now, before, &from)).await?;
+            orphans.extend(found);
+            from = next;
+        }
+        orphans.truncate(limit);
+        Ok(orphans)
+    }
+}
