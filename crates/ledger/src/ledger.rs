@@ -63,6 +63,9 @@ pub trait Ledger: Send + Sync {
     /// Repeats the checks, then claims nonce and challenge and stores the ticket, in one transaction.
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, WayInError>;
 
+    /// Whose ticket it is, while it may be used: for a broker that would rather keep the link it has.
+    async fn ticket_node(&self, ticket: SecretHash, aud: &str) -> Result<NodeName, WayInError>;
+
     /// Uses a ticket: ticket, invite, key, node, person and a new link epoch, in one transaction.
     async fn redeem(&self, ticket: SecretHash, aud: &str) -> Result<Joined, WayInError>;
 

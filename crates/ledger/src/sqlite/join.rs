@@ -55,6 +55,17 @@ pub(super) fn redeem(
     })
 }
 
+/// Whose ticket it is; nothing is used.
+pub(super) fn ticket_node(
+    conn: &Connection,
+    now: Timestamp,
+    hash: SecretHash,
+    aud: &str,
+) -> Result<NodeName, WayInError> {
+    let ticket = usable(one(conn, sql!("ticket"), [hash.0], read_ticket)?, aud, now)?;
+    Ok(ticket.node)
+}
+
 fn usable(ticket: Option<Ticket>, aud: &str, now: Timestamp) -> Result<Ticket, WayInRefused> {
     match ticket {
         None => Err(WayInRefused::InvalidTicket),

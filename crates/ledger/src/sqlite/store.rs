@@ -153,6 +153,11 @@ impl Ledger for SqliteLedger {
         self.write("ledger.exchange", move |conn, world| wayin::exchange(conn, world.now(), &exchange)).await
     }
 
+    async fn ticket_node(&self, ticket: SecretHash, aud: &str) -> Result<NodeName, WayInError> {
+        let (aud, now) = (aud.to_owned(), self.world.now());
+        self.read("ledger.ticket_node", move |conn| join::ticket_node(conn, now, ticket, &aud)).await
+    }
+
     async fn redeem(&self, ticket: SecretHash, aud: &str) -> Result<Joined, WayInError> {
         let aud = aud.to_owned();
         self.write("ledger.redeem", move |conn, world| join::redeem(conn, world, ticket, &aud)).await
