@@ -2,14 +2,15 @@
 //!
 //! Phase one: a second connection copies the log into the file beside the writer, each time the log has
 //! grown by a step. Alone it never lets the log start over, because the writer adds to it meanwhile.
-//! Phase two: past a budget the writer copies the small rest itself between two batches; its next
-//! transaction then finds everything copied and writes the log from the start, in place.
-//! Past a hard limit the writer waits for readers, who are bounded themselves.
+//! Phase two: past a budget, once the second connection has left only a small rest, the writer copies
+//! that rest itself between two batches; its next transaction then finds everything copied and writes
+//! the log from the start, in place.
+//! Past a hard limit the writer waits, for the second connection and for readers, who are bounded too.
 
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::wal::CheckpointMode;
@@ -62,20 +63,26 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Decides after a commit that left `pages` in the log.
-    pub(crate) fn after(&mut self, pages: u32, bounds: &Bounds) -> Due {
+    /// Decides after a commit that left `pages` in the log, of which the first `copied` are in the file.
+    /// That number may be one of an earlier round of the log; then the writer copies more than a rest.
+    pub(crate) fn after(&mut self, pages: u32, copied: u32, bounds: &Bounds) -> Due {
         if pages < self.pages {
             (self.beside_at, self.between_at) = (0, 0);
         }
         self.pages = pages;
-        let step = bounds.checkpoint_step_pages;
         if pages >= bounds.wal_pages_max {
             return Due::Alone;
         }
-        if pages >= bounds.wal_budget_pages && pages >= self.between_at.saturating_add(step / 4) {
+        let step = bounds.checkpoint_step_pages;
+        let rest_max = step / 4;
+        let over_budget = pages >= bounds.wal_budget_pages;
+        // Not for ever: a slow second connection must not keep the log from starting over.
+        let overdue = pages >= bounds.wal_budget_pages.saturating_add(step);
+        let rest_is_short = pages.saturating_sub(copied) <= rest_max;
+        if over_budget && (rest_is_short || overdue) && pages >= self.between_at.saturating_add(rest_max) {
             return Due::Between;
         }
-        if pages >= self.beside_at.saturating_add(step) {
+        if pages >= self.beside_at.saturating_add(if over_budget { rest_max } else { step }) {
             self.beside_at = pages;
             return Due::Beside;
         }
@@ -92,6 +99,16 @@ impl Watch {
 pub(crate) struct Helper {
     wish: SyncSender<()>,
     thread: JoinHandle<()>,
+    progress: Arc<Progress>,
+}
+
+/// What the second connection has done, for the writer to look at.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Pages of the log that were in the file after its last copy.
+    copied: AtomicU32,
+    /// Held while it copies: SQLite refuses a second copier instead of letting it wait.
+    turn: Mutex<()>,
 }
 
 impl Helper {
@@ -102,10 +119,12 @@ impl Helper {
         stop: &Arc<Stop>,
     ) -> Result<Self, OpenError> {
         let (wish, wishes) = sync_channel(1);
+        let progress = Arc::new(Progress::default());
         let (file, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
-        let life = move || copy_on_wish(&conn, &file, &gauges, &stop, &wishes);
+        let shown = Arc::clone(&progress);
+        let life = move || copy_on_wish(&conn, &file, &gauges, &stop, &shown, &wishes);
         let thread = spawn("sqlite-copier", path, life)?;
-        Ok(Self { wish, thread })
+        Ok(Self { wish, thread, progress })
     }
 
     pub(crate) fn wish(&self) {
@@ -113,6 +132,15 @@ impl Helper {
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => tracing::error!("the checkpoint thread has ended early"),
         }
+    }
+
+    pub(crate) fn copied(&self) -> u32 {
+        self.progress.copied.load(Relaxed)
+    }
+
+    /// Waits until the second connection is idle, and keeps it so.
+    pub(crate) fn rest(&self) -> MutexGuard<'_, ()> {
+        self.progress.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn join(self) {
@@ -123,11 +151,24 @@ impl Helper {
     }
 }
 
-/// Copies the log into the file. `Ok(false)`: somebody was in the way, later is fine too.
-pub(crate) fn copy(conn: &Connection, path: &Arc<Path>, mode: CheckpointMode) -> Result<bool, StorageError> {
+/// How a copy of the log into the file went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// The first so many pages of the log are in the file; readers may have kept it from more.
+    Pages(u32),
+    /// Somebody was in the way; later is fine too.
+    NotNow,
+}
+
+/// Copies the log into the file.
+pub(crate) fn copy(
+    conn: &Connection,
+    path: &Arc<Path>,
+    mode: CheckpointMode,
+) -> Result<Copied, StorageError> {
     match conn.wal_checkpoint_v2(Some(rusqlite::MAIN_DB), mode) {
-        Ok(_) => Ok(true),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
+        Ok((_, copied)) => Ok(Copied::Pages(u32::try_from(copied).unwrap_or(0))),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(Copied::NotNow),
         Err(error) => Err(StorageError::of(Arc::clone(path), error)),
     }
 }
@@ -141,13 +182,25 @@ pub(crate) fn met(error: &StorageError, stop: &Stop) {
     }
 }
 
-fn copy_on_wish(conn: &Connection, path: &Arc<Path>, gauges: &Gauges, stop: &Stop, wishes: &Receiver<()>) {
+fn copy_on_wish(
+    conn: &Connection,
+    path: &Arc<Path>,
+    gauges: &Gauges,
+    stop: &Stop,
+    progress: &Progress,
+    wishes: &Receiver<()>,
+) {
     while wishes.recv().is_ok() {
+        let _turn = progress.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if stop.cause().is_some() {
             continue;
         }
         match copy(conn, path, CheckpointMode::PASSIVE) {
-            Ok(_) => drop(gauges.checkpoints_beside.fetch_add(1, Relaxed)),
+            Ok(Copied::Pages(pages)) => {
+                progress.copied.store(pages, Relaxed);
+                gauges.checkpoints_beside.fetch_add(1, Relaxed);
+            }
+            Ok(Copied::NotNow) => {}
             Err(error) => met(&error, stop),
         }
     }
@@ -163,33 +216,51 @@ mod tests {
 
     #[test]
     fn the_second_connection_is_asked_once_per_step() {
-        let mut watch = Watch::default();
-        let asked: Vec<Due> = [50, 100, 150, 199, 200, 250].map(|pages| watch.after(pages, &bounds())).into();
         use Due::{Beside, Nothing};
+        let mut watch = Watch::default();
+        let asked: Vec<Due> =
+            [50, 100, 150, 199, 200, 250].map(|pages| watch.after(pages, 0, &bounds())).into();
         assert_eq!(asked, [Nothing, Beside, Nothing, Nothing, Beside, Nothing]);
     }
 
     #[test]
-    fn past_the_budget_the_writer_copies_and_tries_again_a_quarter_step_later() {
+    fn past_the_budget_the_writer_copies_once_the_rest_is_short() {
+        use Due::{Beside, Between, Nothing};
         let mut watch = Watch::default();
-        assert_eq!(watch.after(300, &bounds()), Due::Between);
+        // (pages in the log, of them copied, what is due): a rest is short up to a quarter step.
+        for (pages, copied, due) in
+            [(299, 299, Beside), (300, 200, Nothing), (324, 200, Beside), (330, 305, Between)]
+        {
+            assert_eq!(watch.after(pages, copied, &bounds()), due, "{pages} pages, {copied} copied");
+        }
         watch.copied();
-        assert_ne!(watch.after(310, &bounds()), Due::Between);
-        assert_eq!(watch.after(325, &bounds()), Due::Between);
+        assert_eq!(
+            watch.after(340, 340, &bounds()),
+            Nothing,
+            "a reader may pin the log: not at every commit"
+        );
+        assert_eq!(watch.after(356, 340, &bounds()), Between, "a quarter step later");
+    }
+
+    #[test]
+    fn a_slow_second_connection_does_not_keep_the_writer_from_copying() {
+        let mut watch = Watch::default();
+        assert_ne!(watch.after(399, 0, &bounds()), Due::Between);
+        assert_eq!(watch.after(400, 0, &bounds()), Due::Between);
     }
 
     #[test]
     fn a_log_that_started_over_counts_from_nothing() {
         let mut watch = Watch::default();
-        watch.after(300, &bounds());
+        watch.after(400, 400, &bounds());
         watch.copied();
-        assert_eq!(watch.after(10, &bounds()), Due::Nothing);
-        assert_eq!(watch.after(100, &bounds()), Due::Beside);
+        assert_eq!(watch.after(10, 400, &bounds()), Due::Nothing);
+        assert_eq!(watch.after(100, 400, &bounds()), Due::Beside);
     }
 
     #[test]
     fn at_the_limit_the_writer_waits_for_readers() {
         let mut watch = Watch::default();
-        assert_eq!(watch.after(1000, &bounds()), Due::Alone);
+        assert_eq!(watch.after(1000, 1000, &bounds()), Due::Alone);
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::wal::CheckpointMode;
 
-use crate::checkpoint::{self, Due, Helper, Stop, Watch};
+use crate::checkpoint::{self, Copied, Due, Helper, Stop, Watch};
 use crate::error::Aftermath;
 use crate::job::{Job, Order, Ran};
 use crate::stats::Gauges;
@@ -210,19 +210,20 @@ impl Writer {
     }
 
     fn shorten_log(&mut self) {
-        let due = self.watch.after(self.log_pages.load(Relaxed), &self.bounds);
-        let mode = match (due, &self.helper) {
+        let copied = self.helper.as_ref().map_or(0, Helper::copied);
+        let due = self.watch.after(self.log_pages.load(Relaxed), copied, &self.bounds);
+        let (mode, _turn) = match (due, &self.helper) {
             (Due::Nothing, _) => return,
             (Due::Beside, Some(helper)) => return helper.wish(),
-            (Due::Beside, None) | (Due::Between, _) => CheckpointMode::PASSIVE,
-            (Due::Alone, _) => CheckpointMode::RESTART,
+            (Due::Beside, None) | (Due::Between, _) => (CheckpointMode::PASSIVE, None),
+            (Due::Alone, helper) => (CheckpointMode::RESTART, helper.as_ref().map(Helper::rest)),
         };
         match checkpoint::copy(&self.conn, &self.path, mode) {
-            Ok(true) => {
+            Ok(Copied::Pages(_)) => {
                 self.gauges.checkpoints_between.fetch_add(1, Relaxed);
                 self.watch.copied();
             }
-            Ok(false) => {}
+            Ok(Copied::NotNow) => {}
             Err(error) => checkpoint::met(&error, &self.stop),
         }
     }
