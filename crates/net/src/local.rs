@@ -92,6 +92,12 @@ pub fn socket_path(wanted: &Path, runtime_dir: Option<&Path>) -> Result<PathBuf,
     short.filter(fits).ok_or(PathTooLong { wanted })
 }
 
+/// Makes the folder and those above it that are missing, for this account alone. One that is there stays as it
+/// is.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 /// Takes the lock at `path`, or says that another process has it. The file stays when the lock goes.
 pub fn lock_exclusive(path: &Path) -> Result<Lock, LockError> {
     let unusable = |source| LockError::Unusable { path: path.to_owned(), source };
@@ -120,7 +126,7 @@ pub fn bind_unix(path: &Path, _lock: &Lock) -> Result<UnixListener, BindError> {
         return Err(BindError::Occupied { path: path.to_owned(), found });
     }
     let folder = path.parent().ok_or_else(|| unusable(io::ErrorKind::InvalidInput.into()))?;
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
+    private_folder(folder).map_err(unusable)?;
     // Refused rather than closed: it may be a folder that is open for a reason, such as /tmp.
     if fs::metadata(folder).map_err(unusable)?.permissions().mode() & 0o077 != 0 {
         return Err(BindError::FolderOpen { folder: folder.to_owned() });

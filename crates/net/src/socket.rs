@@ -32,6 +32,8 @@ pub use writer::{SendError, TrySendError, Writer};
 
 /// Each connection has its own; frames larger than this are read in several steps.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
+/// Frames that wait together are gathered up to this before they are written.
+const WRITE_BUFFER_BYTES: usize = 64 * 1024;
 
 /// The bounds of one socket; the defaults are `model::limits`.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +84,10 @@ impl Socket {
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
-            // Only the writer's own bound counts: it hands over no more than waits, plus a ping and a close.
-            .max_write_buffer_size(usize::MAX)
+            .write_buffer_size(WRITE_BUFFER_BYTES)
+            // What the writer hands over, and once more for answers to pings: whoever floods us with those and
+            // reads none gets no more than that.
+            .max_write_buffer_size(2 * bounds.waiting_bytes_max + WRITE_BUFFER_BYTES)
             .max_message_size(Some(bounds.frame_bytes_max))
             .max_frame_size(Some(bounds.frame_bytes_max));
         let stream = Stream::from_raw_socket(TokioIo::new(upgraded), role, Some(config)).await;

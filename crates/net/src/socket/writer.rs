@@ -137,11 +137,16 @@ async fn write(
         tokio::select! {
             taken = waiting.recv_many(&mut batch, bounds.waiting_frames_max) => {
                 if taken == 0 {
-                    break Close::new(Close::NORMAL, "");
+                    // Nobody is left to write; the last one may have said how to close.
+                    closing.want(Close::new(Close::NORMAL, ""));
+                    break closing.wanted().await;
                 }
                 write_together(sink, &mut batch).await?;
             }
-            _ = ping.tick() => sink.send(Message::Ping(Bytes::new())).await?,
+            _ = ping.tick() => {
+                feed(sink, Message::Ping(Bytes::new())).await?;
+                sink.flush().await?;
+            }
             close = closing.wanted() => break close,
         }
     };
@@ -149,7 +154,8 @@ async fn write(
     while waiting.recv_many(&mut batch, bounds.waiting_frames_max).await > 0 {
         write_together(sink, &mut batch).await?;
     }
-    sink.send(Message::Close(Some(close.frame()))).await
+    feed(sink, Message::Close(Some(close.frame()))).await?;
+    sink.flush().await
 }
 
 async fn write_together(sink: &mut Sink, batch: &mut Vec<Waiting>) -> Result<(), Error> {
@@ -157,9 +163,20 @@ async fn write_together(sink: &mut Sink, batch: &mut Vec<Waiting>) -> Result<(),
     let mut rooms = Vec::with_capacity(batch.len());
     for Waiting { text, room } in batch.drain(..) {
         rooms.push(room);
-        sink.feed(Message::Text(text)).await?;
+        feed(sink, Message::Text(text)).await?;
     }
     sink.flush().await
+}
+
+async fn feed(sink: &mut Sink, message: Message) -> Result<(), Error> {
+    match sink.feed(message).await {
+        // Answers to pings took the room; they go first.
+        Err(Error::WriteBufferFull(message)) => {
+            sink.flush().await?;
+            sink.feed(*message).await
+        }
+        fed => fed,
+    }
 }
 
 fn pings(bounds: Bounds) -> Interval {

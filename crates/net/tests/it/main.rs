@@ -4,4 +4,9 @@
 
 mod client;
 mod door;
+mod follow;
+mod frames;
+mod guards;
+mod homes;
 mod scene;
+mod sockets;
