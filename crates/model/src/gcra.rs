@@ -4,7 +4,8 @@
 //!   `burst + per_second × span`.
 //! - One unit is a whole number of microseconds, rounded up. So a rate that does not divide a million is
 //!   granted a little slower than named, never faster, and a script with 53-bit numbers computes the same.
-//! - A clock that went back, or a forged state, costs at most one burst period of waiting.
+//! - A clock that went back makes a spender wait at most two burst periods, for the named time: a state further
+//!   ahead than that is of another clock, and counts as none.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -44,9 +45,8 @@ pub struct TooSoon {
 /// Asks for `units` at `now`. `arrival` is the state stored last, zero for a spender never seen; both instants
 /// are of one clock. More units than the burst count as the whole burst: late, rather than never.
 pub fn spend(arrival: Duration, now: Duration, quota: &Quota, units: u32) -> Decision {
-    let full_at = now.saturating_add(quota.period());
-    let arrival = earned_by(arrival, now, quota).saturating_add(quota.cost(units));
-    match arrival.checked_sub(full_at) {
+    let arrival = valid(arrival, now, quota).saturating_add(quota.cost(units));
+    match arrival.checked_sub(now.saturating_add(quota.period())) {
         None | Some(Duration::ZERO) => Decision::Conforming { arrival },
         Some(retry_after) => Decision::TooSoon(TooSoon { retry_after }),
     }
@@ -54,13 +54,15 @@ pub fn spend(arrival: Duration, now: Duration, quota: &Quota, units: u32) -> Dec
 
 /// The state after `units` that somebody else already granted: spent whether or not they were affordable here.
 pub fn charge(arrival: Duration, now: Duration, quota: &Quota, units: u32) -> Duration {
-    earned_by(arrival, now, quota).saturating_add(quota.cost(units)).min(now.saturating_add(quota.period()))
+    let arrival = valid(arrival, now, quota);
+    let spent = now.saturating_add(quota.period());
+    arrival.max(arrival.saturating_add(quota.cost(units)).min(spent))
 }
 
-/// Time earns no more than the burst (lower end), and no state lies further ahead than one period (upper end):
-/// only a clock that went back could have written it.
-fn earned_by(arrival: Duration, now: Duration, quota: &Quota) -> Duration {
-    arrival.clamp(now, now.saturating_add(quota.period()))
+/// Time earns no more than the burst, so a state never lies in the past.
+fn valid(arrival: Duration, now: Duration, quota: &Quota) -> Duration {
+    let of_another_clock = arrival > now.saturating_add(quota.period() * 2);
+    if of_another_clock { now } else { arrival.max(now) }
 }
 
 impl Quota {

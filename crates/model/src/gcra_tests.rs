@@ -27,7 +27,8 @@ fn a_decision_for_every_kind_of_state() {
         (1_100, 1_000, 3, too_soon(100), "two left, three asked"),
         (1_000, 1_000, 4, conforming(1_300), "more than the burst counts as the burst"),
         (1_001, 1_000, 4, too_soon(1), "and needs the whole of it"),
-        (9_000, 1_000, 1, too_soon(100), "the clock went back: as if spent just now"),
+        (1_600, 1_000, 1, too_soon(400), "the clock went back by a period: the wait is the true one"),
+        (1_601, 1_000, 1, conforming(1_100), "it went back further: the state is of another clock"),
         (1_300, 1_000, 0, conforming(1_300), "nothing costs nothing"),
     ] {
         assert_eq!(spend(ms(arrival), ms(now), &quota, units), expected, "{why}");
@@ -35,10 +36,11 @@ fn a_decision_for_every_kind_of_state() {
 }
 
 #[test]
-fn a_charge_is_never_refused_and_never_deeper_than_the_period() {
+fn a_charge_is_never_refused_and_spends_no_more_than_the_burst() {
     let quota = quota(10, 3);
     let ms = Duration::from_millis;
-    for (arrival, units, expected) in [(0, 1, 1_100), (1_250, 1, 1_300), (1_300, 3, 1_300), (9_000, 1, 1_300)]
+    for (arrival, units, expected) in
+        [(0, 1, 1_100), (1_250, 1, 1_300), (1_300, 3, 1_300), (1_350, 1, 1_350), (9_000, 1, 1_100)]
     {
         assert_eq!(charge(ms(arrival), ms(1_000), &quota, units), ms(expected), "{arrival} {units}");
     }
@@ -103,19 +105,20 @@ proptest! {
         }
     }
 
+    /// Whatever was stored, also by a clock that was ahead.
     #[test]
-    fn the_named_wait_is_exact(
+    fn the_named_wait_is_exact_and_at_most_two_periods(
         per_second in 1_u32..=1_000_000,
         burst in 1_u32..=10_000,
         units in 1_u32..=20_000,
-        spent in 1_u32..=10_000,
         now_us in 0_u64..=2_000_000_000_000_000,
+        ahead in 0.0..3.0,
     ) {
-        let quota = quota(per_second, burst.min(per_second.saturating_mul(86_400)));
+        let quota = quota(per_second, burst);
         let now = micros(now_us);
-        let arrival = charge(Duration::ZERO, now, &quota, spent);
+        let arrival = now + micros(quota.period().mul_f64(ahead).as_micros() as u64);
         if let Decision::TooSoon(TooSoon { retry_after }) = spend(arrival, now, &quota, units) {
-            prop_assert!(retry_after <= quota.period());
+            prop_assert!(retry_after <= quota.period() * 2);
             let early = spend(arrival, now + retry_after - micros(1), &quota, units);
             prop_assert_eq!(early, Decision::TooSoon(TooSoon { retry_after: micros(1) }));
             let due = spend(arrival, now + retry_after, &quota, units);
@@ -142,13 +145,15 @@ proptest! {
     }
 
     #[test]
-    fn whatever_was_stored_the_wait_is_at_most_one_period(
+    fn no_number_overflows(
         arrival_us in 0_u64..=u64::MAX, now_us in 0_u64..=u64::MAX, units in 0_u32..=u32::MAX,
     ) {
         let quota = quota(3, 7);
-        match spend(micros(arrival_us), micros(now_us), &quota, units) {
-            Decision::TooSoon(TooSoon { retry_after }) => prop_assert!(retry_after <= quota.period()),
-            Decision::Conforming { arrival } => prop_assert!(arrival <= micros(now_us) + quota.period()),
+        let (arrival, now) = (micros(arrival_us), micros(now_us));
+        match spend(arrival, now, &quota, units) {
+            Decision::TooSoon(TooSoon { retry_after }) => prop_assert!(retry_after <= quota.period() * 2),
+            Decision::Conforming { arrival } => prop_assert!(arrival <= now + quota.period()),
         }
+        prop_assert!(charge(arrival, now, &quota, units) <= now + quota.period() * 2);
     }
 }

@@ -18,7 +18,10 @@ end
 
 local function spend(key, cost, period)
   local arrival = tonumber(redis.call('GET', key)) or 0
-  arrival = math.min(math.max(arrival, now), now + period) + cost
+  if arrival > now + 2 * period then
+    arrival = 0 -- written by a clock that was ahead
+  end
+  arrival = math.max(arrival, now) + cost
   return arrival, math.max(arrival - (now + period), 0)
 end
 

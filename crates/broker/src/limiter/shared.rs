@@ -10,6 +10,7 @@
 //! [`LIMITER_RETRY_EVERY`]: model::limits::LIMITER_RETRY_EVERY
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use model::Clock;
@@ -29,6 +30,7 @@ pub struct RedisLimiter {
     local: MemoryLimiter,
     clock: Arc<dyn Clock>,
     counters: Arc<Counters>,
+    answer_timeout: Duration,
 }
 
 impl RedisLimiter {
@@ -39,6 +41,17 @@ impl RedisLimiter {
         clock: Arc<dyn Clock>,
         counters: Arc<Counters>,
     ) -> Self {
+        Self::open_with(client, budgets, clock, counters, LIMITER_ANSWER_TIMEOUT).await
+    }
+
+    /// [`Self::open`], but Redis is away only after `answer_timeout`.
+    pub(super) async fn open_with(
+        client: Client,
+        budgets: Budgets,
+        clock: Arc<dyn Clock>,
+        counters: Arc<Counters>,
+        answer_timeout: Duration,
+    ) -> Self {
         let limiter = Self {
             client,
             consume: Consume::new(budgets),
@@ -46,8 +59,9 @@ impl RedisLimiter {
             local: MemoryLimiter::new(budgets, Arc::clone(&clock), Arc::clone(&counters)),
             clock,
             counters,
+            answer_timeout,
         };
-        match in_time(limiter.connect()).await {
+        match limiter.in_time(limiter.connect()).await {
             Ok(connection) => {
                 limiter.line().established(connection);
             }
@@ -76,7 +90,7 @@ impl RedisLimiter {
         generation: Generation,
         ask: &Ask,
     ) -> Option<Verdict> {
-        match in_time(self.consume.invoke(&mut connection, ask, SERVER_TIME)).await {
+        match self.in_time(self.consume.invoke(&mut connection, ask, SERVER_TIME)).await {
             Ok(verdict) => Some(verdict),
             Err(error) => {
                 match self.line().lost(generation, self.clock.monotonic()) {
@@ -97,7 +111,7 @@ impl RedisLimiter {
             let verdict = self.consume.invoke(&mut connection, ask, SERVER_TIME).await?;
             Ok((connection, verdict))
         };
-        match in_time(attempt).await {
+        match self.in_time(attempt).await {
             Ok((connection, verdict)) => {
                 match self.line().established(connection) {
                     Change::Changed => {
@@ -119,6 +133,10 @@ impl RedisLimiter {
         // One bound around everything an ask does, instead of one for each step.
         let unbounded = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         Ok(self.client.get_multiplexed_async_connection_with_config(&unbounded).await?)
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T, NoVerdict>>) -> Result<T, NoVerdict> {
+        tokio::time::timeout(self.answer_timeout, work).await?
     }
 
     fn line(&self) -> MutexGuard<'_, Line<MultiplexedConnection>> {
@@ -150,8 +168,4 @@ impl Limiter for RedisLimiter {
             }
         }
     }
-}
-
-async fn in_time<T>(work: impl Future<Output = Result<T, NoVerdict>>) -> Result<T, NoVerdict> {
-    tokio::time::timeout(LIMITER_ANSWER_TIMEOUT, work).await?
 }

@@ -12,11 +12,23 @@ use crate::limiter::script::{Consume, SERVER_TIME, keys};
 
 #[derive(Clone, Debug)]
 struct Step {
-    wait: Duration,
+    wait: Wait,
     member: u8,
     id: u8,
     text: u8,
     cost: u32,
+}
+
+/// How much time passes before a step.
+#[derive(Clone, Debug)]
+enum Wait {
+    Span(Duration),
+    /// Exactly until a mark made just now ends.
+    MarkLife,
+    /// Exactly as long as the last refusal said.
+    AsTold,
+    /// One grain less.
+    AlmostAsTold,
 }
 
 /// Periods of 5 s and more: keys expire on the server's clock, which the given instants must not race.
@@ -27,10 +39,18 @@ fn quotas() -> impl Strategy<Value = Quota> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let wait = prop_oneof![4 => Just(0), 4 => 0..400_000_u64, 2 => 0..20_000_000_u64, 1 => Just(60_000_000)];
+    let span = |micros| Wait::Span(Duration::from_micros(micros));
+    let wait = prop_oneof![
+        4 => Just(span(0)),
+        4 => (0..400_000_u64).prop_map(span),
+        2 => (0..20_000_000_u64).prop_map(span),
+        1 => Just(Wait::MarkLife),
+        2 => Just(Wait::AsTold),
+        2 => Just(Wait::AlmostAsTold),
+    ];
     let cost = prop_oneof![Just(1), 1..=50_u32, 1..=2_000_u32];
-    let step = (wait, 0..2_u8, 0..5_u8, 0..2_u8, cost).prop_map(|(wait_us, member, id, text, cost)| Step {
-        wait: Duration::from_micros(wait_us),
+    let step = (wait, 0..2_u8, 0..5_u8, 0..2_u8, cost).prop_map(|(wait, member, id, text, cost)| Step {
+        wait,
         member,
         id,
         text,
@@ -58,8 +78,14 @@ fn lua_and_rust_give_the_same_verdicts() {
             let embedded = MemoryLimiter::new(budgets, clock.clone(), Arc::default());
             let script = Consume::new(budgets);
             let mesh = super::mesh();
+            let mut told = Duration::ZERO;
             for (place, step) in steps.iter().enumerate() {
-                clock.advance(step.wait);
+                clock.advance(match step.wait {
+                    Wait::Span(span) => span,
+                    Wait::MarkLife => budgets.mark_ttl(),
+                    Wait::AsTold => told,
+                    Wait::AlmostAsTold => told.saturating_sub(Duration::from_micros(1)),
+                });
                 let ask = Ask {
                     fingerprint_prefix: [step.text; 8],
                     cost: step.cost,
@@ -72,7 +98,10 @@ fn lua_and_rust_give_the_same_verdicts() {
                 let kind = match lua {
                     Verdict::Granted => 0,
                     Verdict::AlreadyGranted => 1,
-                    Verdict::Denied { .. } => 2,
+                    Verdict::Denied { retry_after } => {
+                        told = retry_after;
+                        2
+                    }
                 };
                 seen[kind].set(seen[kind].get() + 1);
             }
@@ -81,6 +110,29 @@ fn lua_and_rust_give_the_same_verdicts() {
         .expect("the two agree");
     let seen = seen.map(|cell| cell.get());
     assert!(seen.iter().all(|count| *count > 500), "granted, already, denied: {seen:?}");
+}
+
+#[tokio::test]
+async fn a_server_clock_that_went_back_makes_nobody_wait_longer_than_told() {
+    let keyspace = Keyspace::create().expect("a redis-server");
+    let client = redis::Client::open(keyspace.url()).expect("the test's server has an address");
+    let mut connection = client.get_multiplexed_async_connection().await.expect("a connection");
+    // A unit is earned each second; the budget is whole after ten.
+    let script = Consume::new(budgets("1:10", "1:10"));
+    let mesh = mesh();
+    let ask = |id: &str, cost| Ask { cost, ..ask(mesh, 1, id) };
+    for (ask, second, expected) in [
+        (ask("all", 10), 9_000_u64, Verdict::Granted),
+        (ask("a", 1), 8_990, denied(11_000)),
+        (ask("a", 1), 9_000, denied(1_000)),
+        (ask("a", 1), 9_001, Verdict::Granted),
+        (ask("b", 1), 100, Verdict::Granted),
+        (ask("c", 10), 101, Verdict::Granted),
+        (ask("d", 1), 101, denied(1_000)),
+    ] {
+        let verdict = script.invoke(&mut connection, &ask, &(second * 1_000_000).to_string()).await;
+        assert_eq!(verdict.expect("a verdict"), expected, "{ask:?} at {second} s");
+    }
 }
 
 #[tokio::test]
@@ -113,11 +165,19 @@ async fn the_servers_own_clock_earns_units() {
     let mut connection = client.get_multiplexed_async_connection().await.expect("a connection");
     let script = Consume::new(budgets("20:1", "20:1"));
     let mesh = mesh();
-    let mut verdicts = Vec::new();
-    // Some ask of an endless row is granted a second time only because time passed at the server.
-    while charges(&verdicts) < 3 {
+    // Refused now and granted later, without any instant given: only the server's time can have passed.
+    let mut refused_then_granted = 0;
+    let mut last = Verdict::Granted;
+    for _ in 0..1_000_000 {
         let ask = ask(mesh, 1, &random_id());
-        verdicts.push(script.invoke(&mut connection, &ask, SERVER_TIME).await.expect("a verdict"));
+        let verdict = script.invoke(&mut connection, &ask, SERVER_TIME).await.expect("a verdict");
+        if verdict == Verdict::Granted && matches!(last, Verdict::Denied { .. }) {
+            refused_then_granted += 1;
+        }
+        if refused_then_granted == 3 {
+            return;
+        }
+        last = verdict;
     }
-    assert!(verdicts.iter().any(|verdict| matches!(verdict, Verdict::Denied { .. })));
+    panic!("a million asks, and the server's clock stood still");
 }

@@ -113,7 +113,7 @@ async fn of_64_equal_asks_at_once_one_is_charged() {
 #[tokio::test]
 async fn a_full_memory_of_marks_makes_the_oldest_message_pay_again_and_says_so() {
     let f = fixture(budgets("1000000:1000000", "1000000:1000000"));
-    let asks_max = model::limits::LIMITER_MARKS_MAX * 2;
+    let asks_max = model::limits::LIMITER_MARKS_MAX * 5 / 4;
     f.limiter.consume(&ask(f.mesh, 1, "first")).await;
     for number in 0..asks_max {
         let verdict = f.limiter.consume(&ask(f.mesh, 1, &format!("m{number}"))).await;

@@ -14,11 +14,17 @@ struct Process {
     limiter: Arc<dyn Limiter>,
 }
 
-async fn process(url: &str, budgets: Budgets) -> Process {
+/// Longer than a loaded machine pauses: a healthy Redis must not look away.
+const PATIENT: Duration = Duration::from_secs(20);
+/// For a Redis that stands still: short enough to wait for twice.
+const BRISK: Duration = Duration::from_secs(1);
+
+async fn process(url: &str, budgets: Budgets, answer_timeout: Duration) -> Process {
     let (clock, counters) = (clock(), Arc::<Counters>::default());
-    let backend = url.parse().expect("the test's server has an address");
-    let limiter = open(backend, budgets, clock.clone(), counters.clone()).await;
-    Process { clock, counters, limiter }
+    let client = redis::Client::open(url).expect("the test's server has an address");
+    let limiter =
+        RedisLimiter::open_with(client, budgets, clock.clone(), counters.clone(), answer_timeout).await;
+    Process { clock, counters, limiter: Arc::new(limiter) }
 }
 
 impl Process {
@@ -45,15 +51,23 @@ async fn flush(url: &str) {
     connection.flushall().await.expect("an answer");
 }
 
-/// A budget that does not refill while a test runs.
-fn slow(burst: u32) -> Budgets {
-    budgets(&format!("1:{burst}"), "1:10000")
+/// A budget for `messages`, and so slow that none is earned back while a test runs on the server's clock.
+fn slow(messages: u32) -> Budgets {
+    budgets(&format!("1:{}", messages * COST), "1:86400")
+}
+
+/// Ten minutes of [`slow`].
+const COST: u32 = 600;
+
+fn ask(mesh: MeshId, member_number: u8, id: &str) -> Ask {
+    Ask { cost: COST, ..super::ask(mesh, member_number, id) }
 }
 
 #[tokio::test]
 async fn two_processes_share_one_budget_and_one_memory_of_what_was_charged() {
     let redis = Private::start().expect("a redis-server");
-    let (one, two) = (process(&redis.url(), slow(3)).await, process(&redis.url(), slow(3)).await);
+    let (one, two) =
+        (process(&redis.url(), slow(3), PATIENT).await, process(&redis.url(), slow(3), PATIENT).await);
     let mesh = mesh();
     assert_eq!(one.consume(&ask(mesh, 1, "a")).await, Verdict::Granted);
     assert_eq!(two.consume(&ask(mesh, 1, "a")).await, Verdict::AlreadyGranted);
@@ -67,19 +81,22 @@ async fn two_processes_share_one_budget_and_one_memory_of_what_was_charged() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_64_equal_asks_at_once_redis_charges_one() {
     let redis = Private::start().expect("a redis-server");
-    let process = process(&redis.url(), budgets("1000:1000", "1000:1000")).await;
+    let process = process(&redis.url(), slow(50), PATIENT).await;
     let mesh = mesh();
     for _ in 0..50 {
         let verdicts = race(&process.limiter, &ask(mesh, 1, &random_id())).await;
         assert_eq!(charges(&verdicts), 1, "{verdicts:?}");
     }
+    // Fifty messages were charged fifty times: the budget for fifty is spent.
+    assert!(matches!(process.consume(&ask(mesh, 1, "one-more")).await, Verdict::Denied { .. }));
     assert_eq!((process.counters.local_grants(), process.counters.outages()), (0, 0));
 }
 
 #[tokio::test]
 async fn ce5_after_a_flush_a_message_costs_at_most_one_unit_per_process() {
     let redis = Private::start().expect("a redis-server");
-    let processes = [process(&redis.url(), slow(9)).await, process(&redis.url(), slow(9)).await];
+    let processes =
+        [process(&redis.url(), slow(9), PATIENT).await, process(&redis.url(), slow(9), PATIENT).await];
     let ask = ask(mesh(), 1, "a");
     let mut verdicts = vec![processes[0].consume(&ask).await];
     for _ in 0..3 {
@@ -95,7 +112,7 @@ async fn ce5_after_a_flush_a_message_costs_at_most_one_unit_per_process() {
 #[tokio::test]
 async fn a_flush_gives_at_most_one_burst_and_no_outage() {
     let redis = Private::start().expect("a redis-server");
-    let process = process(&redis.url(), slow(5)).await;
+    let process = process(&redis.url(), slow(5), PATIENT).await;
     let mesh = mesh();
     let mut verdicts = Vec::new();
     for round in 0..2 {
@@ -111,7 +128,7 @@ async fn a_flush_gives_at_most_one_burst_and_no_outage() {
 #[tokio::test]
 async fn a_frozen_redis_delays_one_ask_and_then_the_process_decides_until_it_thaws() {
     let mut redis = Private::start().expect("a redis-server");
-    let process = process(&redis.url(), slow(4)).await;
+    let process = process(&redis.url(), slow(4), BRISK).await;
     let mesh = mesh();
     assert_eq!(process.consume(&ask(mesh, 1, "a")).await, Verdict::Granted);
     redis.freeze();
@@ -122,7 +139,7 @@ async fn a_frozen_redis_delays_one_ask_and_then_the_process_decides_until_it_tha
     // Neither open nor shut: the unit that Redis granted before counts, so the fourth message was the last.
     assert!(matches!(process.consume(&ask(mesh, 1, "e")).await, Verdict::Denied { .. }));
     assert_eq!(process.consume(&ask(mesh, 1, "a")).await, Verdict::AlreadyGranted);
-    assert!(watch.elapsed() >= model::limits::LIMITER_ANSWER_TIMEOUT);
+    assert!(watch.elapsed() >= BRISK);
     assert_eq!((process.counters.local_grants(), process.counters.outages()), (3, 1));
     assert!(process.counters.local_mode());
 
@@ -146,7 +163,7 @@ async fn a_frozen_redis_delays_one_ask_and_then_the_process_decides_until_it_tha
 #[tokio::test]
 async fn a_killed_redis_costs_no_answer_and_is_used_again_after_its_restart() {
     let mut redis = Private::start().expect("a redis-server");
-    let process = process(&redis.url(), slow(100)).await;
+    let process = process(&redis.url(), slow(100), PATIENT).await;
     let mesh = mesh();
     for round in 0..3 {
         let before = ask(mesh, 1, &format!("before-{round}"));
@@ -174,7 +191,10 @@ async fn a_killed_redis_costs_no_answer_and_is_used_again_after_its_restart() {
 async fn a_process_started_without_redis_decides_alone_and_joins_when_it_appears() {
     let mut redis = Private::start().expect("a redis-server");
     redis.kill9();
-    let process = process(&redis.url(), slow(2)).await;
+    let (clock, counters) = (clock(), Arc::<Counters>::default());
+    let backend = redis.url().parse().expect("the test's server has an address");
+    let limiter = open(backend, slow(2), clock.clone(), counters.clone()).await;
+    let process = Process { clock, counters, limiter };
     let mesh = mesh();
     assert!(process.counters.local_mode());
     for id in ["a", "b"] {
@@ -191,7 +211,7 @@ async fn a_process_started_without_redis_decides_alone_and_joins_when_it_appears
 #[tokio::test]
 async fn a_redis_that_answers_nonsense_counts_as_away() {
     let redis = Private::start().expect("a redis-server");
-    let process = process(&redis.url(), slow(5)).await;
+    let process = process(&redis.url(), slow(5), PATIENT).await;
     let ask = ask(mesh(), 1, "a");
     let client = redis::Client::open(redis.url()).expect("the test's server has an address");
     let mut connection = client.get_multiplexed_async_connection().await.expect("a connection");
@@ -204,7 +224,7 @@ async fn a_redis_that_answers_nonsense_counts_as_away() {
 #[tokio::test]
 async fn an_abandoned_ask_leaves_the_limiter_whole() {
     let mut redis = Private::start().expect("a redis-server");
-    let process = process(&redis.url(), slow(50)).await;
+    let process = process(&redis.url(), slow(50), PATIENT).await;
     let mesh = mesh();
     redis.freeze();
     for number in 0..10 {
