@@ -28,7 +28,7 @@ use model::gcra::Quota;
 use model::limits::{MEMBER_RATE_DEFAULT, MESH_RATE_DEFAULT};
 use model::{ClientMessageId, MemberId, MeshId};
 
-pub use backend::{Backend, open};
+pub use backend::{Backend, BackendUnknown, open};
 pub use counters::Counters;
 pub use memory::MemoryLimiter;
 pub use model::gcra::TooSoon;
