@@ -43,6 +43,12 @@ pub enum SchemaDrift {
         /// The number its place asks for.
         expected: u32,
     },
+    /// A constraint checked at `COMMIT` would make one job's breach the error of its whole batch.
+    #[error("a constraint is deferred to the commit, which jobs share: check it at once\n{steps}")]
+    Deferred {
+        /// The tables after all steps.
+        steps: String,
+    },
     /// Both run and lead to different tables.
     #[error("the migrations lead to\n{steps}\nbut schema.sql says\n{sum}")]
     Different {
@@ -123,6 +129,9 @@ pub fn check_schema_sum(schema: &Schema) -> Result<(), SchemaDrift> {
     sum.execute_batch(schema.sum).map_err(invalid("schema.sql".into()))?;
     let steps = text(&steps).map_err(invalid("the dump".into()))?;
     let sum = text(&sum).map_err(invalid("the dump".into()))?;
+    if steps.to_uppercase().contains("INITIALLY DEFERRED") {
+        return Err(SchemaDrift::Deferred { steps });
+    }
     if steps == sum { Ok(()) } else { Err(SchemaDrift::Different { steps, sum }) }
 }
 
@@ -236,6 +245,14 @@ mod tests {
         let drift =
             check_schema_sum(&Schema { migrations: STEPS, sum: "CREATE TABLE a (b INTEGER, c TEXT);" });
         assert!(matches!(drift, Err(SchemaDrift::Different { .. })), "{drift:?}");
+    }
+
+    #[test]
+    fn a_constraint_deferred_to_the_shared_commit_is_drift() {
+        const SQL: &str = "CREATE TABLE a (b REFERENCES a (rowid) DEFERRABLE initially\n deferred)";
+        const STEP: &[Migration] = &[Migration { number: 1, name: "first", sql: SQL }];
+        let drift = check_schema_sum(&Schema { migrations: STEP, sum: SQL });
+        assert!(matches!(drift, Err(SchemaDrift::Deferred { .. })), "{drift:?}");
     }
 
     #[test]

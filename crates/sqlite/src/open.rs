@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{Bounds, Freed, OpenError, Options, folder, migrate};
@@ -86,6 +87,9 @@ fn connect(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection
     let conn = on_disk(options, path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
     conn.busy_timeout(options.bounds.busy_wait).map_err(fail)?;
     conn.set_prepared_statement_cache_capacity(options.bounds.statements_max);
+    // SQLite copies the log when the last connection goes. A file that is refused here shall keep its log,
+    // and one that is closed has been copied by its writer before.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
     // SQLite opens what it may not write read-only, without a word.
     if role != Role::Reader && conn.is_readonly(rusqlite::MAIN_DB).map_err(fail)? {
         return Err(OpenError::ReadOnly { path: Arc::clone(path), detail: "the file is read-only".into() });

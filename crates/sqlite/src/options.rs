@@ -36,7 +36,8 @@ pub struct Migration {
     pub number: u32,
     /// A word or two for people.
     pub name: &'static str,
-    /// Any number of statements, none of which begins or ends a transaction.
+    /// Any number of statements, none of which begins or ends a transaction. No constraint is deferred:
+    /// it would be checked at a commit that many jobs share.
     pub sql: &'static str,
 }
 

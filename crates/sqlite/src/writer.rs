@@ -80,12 +80,15 @@ impl Writer {
     }
 
     /// Runs `first` and whatever `more` yields in one transaction and answers them all.
-    pub(crate) fn commit(&mut self, mut first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
+    pub(crate) fn commit(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
         self.gauges.waiting.fetch_sub(1, Relaxed);
-        if let Err(error) = self.begin() {
-            return first.answer(Err(error));
-        }
-        let end = self.run_batch(first, more).and_then(|()| self.end());
+        let end = match self.begin() {
+            Ok(()) => self.run_batch(first, more).and_then(|()| self.end()),
+            Err(error) => {
+                self.take_batch(first, more);
+                Err(error)
+            }
+        };
         if end.is_err() {
             self.gauges.lost.fetch_add(1, Relaxed);
         }
@@ -97,16 +100,19 @@ impl Writer {
         }
     }
 
-    /// A last copy of the whole log, so that the file stands alone; then the connection goes.
+    /// A last copy of the whole log, so that the file stands alone; then the connection goes. After a
+    /// failed sync the log stays: it may say less than it seems to, and only a fresh start reads it from
+    /// the disk.
     pub(crate) fn close(mut self) {
         if let Some(helper) = self.helper.take() {
             helper.join();
         }
         if self.stop.cause().is_some() {
-            return leave_log(&self.conn);
+            return;
         }
         match checkpoint::copy(&self.conn, &self.path, CheckpointMode::TRUNCATE) {
-            Ok(_) => {}
+            Ok(Copied::Pages(_)) => self.remove_log_at_close(),
+            Ok(Copied::NotNow) => tracing::warn!("the log is in use elsewhere and stays"),
             Err(error) => tracing::warn!(%error, "the log was left for the next start"),
         }
     }
@@ -126,12 +132,28 @@ impl Writer {
         let mut next = Some(first);
         while let Some(job) = next {
             self.run_job(job)?;
-            next = if self.batch.len() < self.bounds.batch_jobs_max { more() } else { None };
-            if next.is_some() {
-                self.gauges.waiting.fetch_sub(1, Relaxed);
-            }
+            next = self.next_of(more);
         }
         Ok(())
+    }
+
+    /// Collects a batch without running it: whoever waits now would meet the same locked file, one
+    /// after the other, each for as long as SQLite waits.
+    fn take_batch(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
+        let mut next = Some(first);
+        while let Some(job) = next {
+            self.batch.push(job);
+            next = self.next_of(more);
+        }
+    }
+
+    fn next_of(&self, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) -> Option<Box<dyn Job>> {
+        if self.batch.len() >= self.bounds.batch_jobs_max {
+            return None;
+        }
+        let job = more()?;
+        self.gauges.waiting.fetch_sub(1, Relaxed);
+        Some(job)
     }
 
     /// An error here means that the transaction is lost, for this job and those before it.
@@ -228,19 +250,18 @@ impl Writer {
         }
     }
 
+    /// Open keeps SQLite from touching the log at close; now that it is empty it may go.
+    fn remove_log_at_close(&self) {
+        if let Err(error) = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false) {
+            tracing::warn!(%error, "an empty log stays");
+        }
+    }
+
     fn execute(&self, sql: &str) -> Result<(), StorageError> {
         let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         match done {
             Ok(_) => Ok(()),
             Err(error) => Err(StorageError::of(Arc::clone(&self.path), error)),
         }
-    }
-}
-
-/// Lets the connection go without the copy SQLite makes when the last one closes: after a failed sync the
-/// log may say less than it seems to, and only a fresh start reads it from the disk.
-fn leave_log(conn: &Connection) {
-    if let Err(error) = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
-        tracing::warn!(%error, "the log will be copied at close");
     }
 }

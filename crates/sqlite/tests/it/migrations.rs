@@ -58,6 +58,21 @@ fn a_newer_file_is_refused_and_left_alone() {
 }
 
 #[test]
+fn a_newer_file_left_by_a_crash_keeps_its_log_when_refused() {
+    let folder = tempdir().unwrap();
+    let (path, log) = (folder.path().join("notes.db"), folder.path().join("notes.db-wal"));
+    let db = Db::open(Options::new(&path, TWO)).unwrap();
+    db.write_blocking("add", add("new")).unwrap();
+    db.abandon();
+    let before = (std::fs::read(&path).unwrap(), std::fs::read(&log).unwrap());
+    assert!(!before.1.is_empty());
+    let refused = Db::open(options(&folder)).err();
+    assert!(matches!(refused, Some(OpenError::NewerSchema { .. })), "{refused:?}");
+    assert_eq!((std::fs::read(&path).unwrap(), std::fs::read(&log).unwrap()), before);
+    assert_eq!(words(&Db::open(Options::new(&path, TWO)).unwrap()), ["new"]);
+}
+
+#[test]
 fn a_landed_step_may_not_change() {
     let folder = tempdir().unwrap();
     open(&folder).close_blocking();

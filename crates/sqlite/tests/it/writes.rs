@@ -104,6 +104,42 @@ fn a_job_that_ends_the_transaction_itself_spoils_the_batch_and_nobody_is_told_ok
 }
 
 #[test]
+fn whoever_waits_while_another_process_holds_the_file_is_told_together() {
+    let folder = tempdir().unwrap();
+    let bounds = Bounds { busy_wait: std::time::Duration::from_millis(50), ..Bounds::default() };
+    let db = Db::open(options(&folder).bounds(bounds)).unwrap();
+    let (Gate { begun, release }, hold) = gate();
+    let mut first = Box::pin(db.write("hold", hold));
+    assert!(hand_in(&mut first).is_pending());
+    begun.recv().unwrap();
+    // The stranger waits for our transaction, then holds the file's lock until it is let go.
+    let (locked, wait) = std::sync::mpsc::sync_channel(1);
+    let (unlock, unlocked) = std::sync::mpsc::sync_channel::<()>(1);
+    let path = db.path().to_owned();
+    let stranger = std::thread::spawn(move || {
+        let conn = sqlite::rusqlite::Connection::open(path).unwrap();
+        conn.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+        conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+        locked.send(()).unwrap();
+        unlocked.recv().unwrap();
+    });
+    release.send(()).unwrap();
+    wait.recv().unwrap();
+    let mut waiting = ["a", "b", "c"].map(|word| Box::pin(db.write("add", add(word))));
+    assert!(waiting.iter_mut().all(|write| hand_in(write).is_pending()));
+    let last = db.write_blocking("add", add("d"));
+    assert!(matches!(last, Err(NoteError::Storage(StorageError::Busy { .. }))), "{last:?}");
+    for write in &mut waiting {
+        let told = hand_in(write);
+        assert!(matches!(told, Poll::Ready(Err(NoteError::Storage(StorageError::Busy { .. })))), "{told:?}");
+    }
+    unlock.send(()).unwrap();
+    stranger.join().unwrap();
+    db.write_blocking("add", add("later")).unwrap();
+    assert_eq!(words(&db), ["later"]);
+}
+
+#[test]
 fn a_full_line_refuses_at_once() {
     let folder = tempdir().unwrap();
     let db = Db::open(options(&folder).bounds(Bounds { queue_max: 2, ..Bounds::default() })).unwrap();
