@@ -13,6 +13,13 @@
 //! - Envelopes are bytes to this room; what a rule reads stands in a typed field beside them.
 //! - A wake says that something was committed and nothing else; the woken side reads the tables.
 
+#[cfg(feature = "conformance")]
+#[expect(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "a fact's name is its documentation, a panic its refusal"
+)]
+pub mod conformance;
 mod error;
 mod ledger;
 mod rules;

@@ -1,0 +1,188 @@
+//! The suite every store passes. A store brings a [`Bench`]; [`crate::conformance!`] makes one test per fact.
+//!
+//! Facts are about answers and rows, through the doors wherever possible; [`Bench::run`] and [`Bench::count`]
+//! look behind them where the promise is about tables.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::Ledger;
+
+pub mod accept;
+pub mod history;
+pub mod janitor;
+pub mod link;
+pub mod manage;
+pub mod race;
+pub mod status;
+pub mod town;
+pub mod wayin;
+pub mod window;
+
+/// Every table of a ledger.
+pub const TABLES: &[&str] = &[
+    "mesh",
+    "issuer",
+    "node",
+    "member",
+    "api_token",
+    "invite",
+    "challenge",
+    "nonce",
+    "ticket",
+    "conversation",
+    "subscription",
+    "message",
+    "dedupe",
+    "delivery",
+    "mention_index",
+];
+
+/// An empty store to try, and a hand on its clock and tables.
+#[async_trait]
+pub trait Bench: Send + Sync + Sized {
+    /// A new one.
+    async fn start() -> Self;
+
+    /// The ledger over it.
+    fn ledger(&self) -> Arc<dyn Ledger>;
+
+    /// Lets time pass on the store's clock.
+    fn advance(&self, span: Duration);
+
+    /// Sets the store's clock back.
+    fn set_back(&self, span: Duration);
+
+    /// Closes the ledger and opens it again over the same tables.
+    async fn reopen(&mut self);
+
+    /// Changes tables behind the ledger's back.
+    async fn run(&self, sql: &str);
+
+    /// Counts a table's rows.
+    async fn count(&self, table: &str) -> u64;
+}
+
+/// Makes one test per fact for a [`Bench`], given by its path from the crate's root.
+#[macro_export]
+macro_rules! conformance {
+    ($bench:ty) => {
+        $crate::conformance! { @facts $bench;
+            accept [
+                a_retry_is_answered_with_the_first_receipt
+                an_id_used_for_another_text_is_refused_with_what_it_holds
+                two_senders_one_id_one_text_are_two_messages
+                no_refusal_leaves_a_row_in_any_table
+                a_removed_sender_is_refused
+                an_unknown_topic_is_made_in_an_open_mesh_and_refused_in_a_declared_one
+                a_committed_id_keeps_its_answer_after_its_deadlines
+                a_permanent_refusal_lets_the_lane_go_on_and_a_conditional_one_ends_it
+                an_id_twice_in_one_frame_is_one_message
+                an_id_refused_and_repeated_in_one_frame_gets_its_own_turn
+                topic_recipients_are_subscribers_and_mentioned_without_the_sender
+                a_direct_message_reaches_its_one_member_by_name_by_key_and_oneself
+                a_third_member_named_in_a_direct_message_gets_nothing
+                a_member_the_broker_hosts_has_its_message_at_once
+                a_topic_without_readers_is_accepted_history
+                places_are_gapless_and_instants_rise_when_the_clock_goes_back
+                a_fenced_link_writes_nothing
+                a_question_waits_until_another_member_speaks
+                what_was_answered_is_there_after_a_restart
+                a_commit_wakes_whoever_waits
+            ]
+            race [
+                sixty_four_copies_of_one_id_are_one_message
+                sixty_four_texts_under_one_id_are_one_message
+                a_refusal_among_many_touches_nobody_else
+                many_lanes_at_once_keep_their_own_order
+                an_id_is_accepted_or_retired_and_never_both
+                a_ticket_used_sixty_four_times_at_once_joins_once
+                tickets_of_one_invite_used_at_once_join_once
+            ]
+            wayin [
+                setup_makes_one_mesh_and_one_key_for_good
+                a_join_registers_node_key_and_person_at_once
+                each_state_of_an_invite_has_its_code
+                a_nonce_is_claimed_with_its_ticket_and_only_then
+                an_invite_has_few_live_tickets
+                each_state_of_a_ticket_has_its_code
+                the_second_ticket_of_an_invite_joins_nobody
+                ce13_a_revoked_invite_joins_nobody
+                a_name_or_key_of_another_node_is_refused
+                a_taken_person_name_is_extended_by_the_node
+                each_state_of_a_challenge_has_its_code
+                a_removed_node_finds_every_door_closed
+                what_is_over_is_forgotten_after_a_while
+            ]
+            link [
+                a_link_opens_with_the_members_at_home_and_an_unknown_one_does_not
+                ce8_mail_from_before_a_lost_inbox_is_marked_redelivered
+                ce6_a_ledger_that_lost_rows_is_noticed
+                a_restored_ledger_gets_its_members_back
+            ]
+            window [
+                mail_comes_oldest_first_with_everything_a_recipient_needs
+                a_window_leaves_out_what_is_unacked_and_stops_at_its_limit
+                acked_rows_leave_the_window_and_rungs_only_rise
+                ce7_a_late_ack_is_truth_from_any_state
+                an_ack_counts_only_for_members_at_home
+                the_broker_acks_for_the_members_it_hosts
+                instants_from_the_future_are_cut_to_now
+                receipts_are_told_until_they_are_acked_and_again_when_they_rise
+                topic_rungs_are_kept_and_not_told
+                a_fenced_link_sees_and_changes_nothing
+            ]
+            history [
+                pages_lead_back_to_the_start_and_keep_the_head
+                following_from_any_place_gives_each_row_once
+                an_empty_log_is_followed_from_its_start
+                a_direct_conversation_is_read_by_its_two_and_unknown_to_others
+                a_removed_member_reads_nothing
+                a_cursor_of_another_log_or_a_forged_one_is_invalid
+                ce9_a_cursor_below_the_floor_is_told_and_never_skipped_over
+                ce11_a_floor_with_another_id_is_no_place
+                conversations_are_listed_last_active_first
+            ]
+            status [
+                a_question_without_a_fence_changes_nothing
+                ce1_a_fenced_id_is_never_accepted
+                ce3_past_the_window_an_absent_id_is_unknown
+                ce3_a_copy_past_its_deadline_is_not_accepted_again
+                ce4_another_body_under_the_id_is_told_apart
+                a_link_asks_about_its_own_members_only
+                an_id_nobody_used_is_not_known
+                a_retired_id_is_forgotten_one_window_after_the_fence
+            ]
+            manage [
+                a_name_belongs_to_one_home_for_ever
+                members_are_listed_by_name_page_by_page
+                a_person_goes_with_its_node_and_everybody_at_home_there
+                subscribing_twice_is_subscribing_once
+                a_closed_conversation_takes_nothing_until_it_is_opened
+                a_token_acts_as_its_member_until_it_is_revoked
+                a_lower_window_does_not_shorten_rows_that_exist
+            ]
+            janitor [
+                an_expired_id_answers_until_it_is_swept_and_is_new_afterwards
+                pruning_removes_a_message_whole_and_says_so
+                pruning_goes_in_bounded_rounds_from_the_oldest
+                undelivered_rows_end_at_their_deadline_or_after_the_bound
+                the_audit_finds_each_kind_of_contradiction
+                explain_gives_every_fact_by_either_id
+            ]
+        }
+    };
+    (@facts $bench:ty; $($module:ident [ $($fact:ident)* ])*) => {$(
+        mod $module {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $fact() {
+                    let bench = <$bench as $crate::conformance::Bench>::start().await;
+                    $crate::conformance::$module::$fact(bench).await;
+                }
+            )*
+        }
+    )*};
+}

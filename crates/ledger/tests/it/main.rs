@@ -1,0 +1,4 @@
+//! The ledger through its doors, on each store.
+
+mod complete;
+mod sqlite;
