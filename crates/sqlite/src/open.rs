@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
+use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{Bounds, Freed, OpenError, Options, folder, migrate};
@@ -39,6 +40,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     migrate::inspect(&writer, &path, &options.schema)?;
     settle(&writer, options, &path, Role::Writer)?;
     migrate::run(&writer, &path, &options.schema)?;
+    require_log(&writer, &path)?;
     let checkpointer = ready(options, &path, Role::Checkpointer)?;
     let readers = (0..options.bounds.readers.max(1)).map(|_| ready(options, &path, Role::Reader));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
@@ -110,15 +112,12 @@ fn on_disk(options: &Options, path: &Path, flags: OpenFlags) -> rusqlite::Result
     }
 }
 
-/// Asks for every setting the promises rest on, and believes only what is read back: an I/O error
-/// while switching to the log mode, for one, leaves the old mode without any error.
+/// Asks for every setting the promises rest on, and believes only what is read back.
 fn settle(conn: &Connection, options: &Options, path: &Arc<Path>, role: Role) -> Result<(), OpenError> {
-    for (pragma, value, wanted) in settings(options, role) {
+    for (pragma, wanted) in settings(options, role) {
         let fail = |source| OpenError::of(Arc::clone(path), source);
-        conn.pragma_update(None, pragma, value).map_err(fail)?;
-        let found = conn
-            .pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0))
-            .map_err(fail)?;
+        set(conn, pragma, &wanted).map_err(fail)?;
+        let found = conn.pragma_query_value(None, pragma, |row| row.get(0)).map_err(fail)?;
         let found = spelled(&found);
         if found != wanted {
             return Err(OpenError::PragmaNotApplied { path: Arc::clone(path), pragma, wanted, found });
@@ -127,8 +126,29 @@ fn settle(conn: &Connection, options: &Options, path: &Arc<Path>, role: Role) ->
     Ok(())
 }
 
-/// Name, value to set, value to read back.
-fn settings(options: &Options, role: Role) -> Vec<(&'static str, String, String)> {
+/// Runs the statement to its very end. The switch to the log answers "wal" first and commits afterwards; an
+/// error of that commit shows only to who asks for the next row.
+fn set(conn: &Connection, pragma: &str, value: &str) -> rusqlite::Result<()> {
+    let mut statement = conn.prepare(&format!("PRAGMA {pragma} = {value}"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
+}
+
+/// The word "wal" is what SQLite intends; pages in a log are what it does.
+fn require_log(conn: &Connection, path: &Arc<Path>) -> Result<(), OpenError> {
+    let (pages, _) = conn
+        .wal_checkpoint_v2(Some(rusqlite::MAIN_DB), CheckpointMode::NOOP)
+        .map_err(|source| OpenError::of(Arc::clone(path), source))?;
+    if pages >= 0 {
+        return Ok(());
+    }
+    let (wanted, found) = ("wal".to_owned(), "wal, but keeps no log".to_owned());
+    Err(OpenError::PragmaNotApplied { path: Arc::clone(path), pragma: "journal_mode", wanted, found })
+}
+
+/// Name, and the value to set and to read back.
+fn settings(options: &Options, role: Role) -> Vec<(&'static str, String)> {
     let Bounds { writer_cache_kib, reader_cache_kib, .. } = options.bounds;
     let cache = match role {
         Role::Writer => writer_cache_kib,
@@ -138,29 +158,29 @@ fn settings(options: &Options, role: Role) -> Vec<(&'static str, String, String)
         Freed::Kept => "0",
         Freed::Zeroed => "1",
     };
-    let same = |name, value: &str| (name, value.to_owned(), value.to_owned());
+    let to = |name, value: &str| (name, value.to_owned());
     let mut list = vec![
-        same("cache_size", &format!("-{cache}")),
-        same("foreign_keys", "1"),
+        to("cache_size", &format!("-{cache}")),
+        to("foreign_keys", "1"),
         // A schema written by somebody else must not run functions with side effects.
-        same("trusted_schema", "0"),
-        same("cell_size_check", "1"),
-        same("mmap_size", "0"),
+        to("trusted_schema", "0"),
+        to("cell_size_check", "1"),
+        to("mmap_size", "0"),
         // Sorts and undo copies hold message bodies; they stay out of the system's temporary folder.
-        same("temp_store", "2"),
+        to("temp_store", "2"),
     ];
     match role {
-        Role::Reader => list.push(same("query_only", "1")),
+        Role::Reader => list.push(to("query_only", "1")),
         Role::Writer | Role::Checkpointer => list.extend([
-            same("journal_mode", "wal"),
-            same("synchronous", synchronous(options)),
-            same("wal_autocheckpoint", "0"),
-            same("secure_delete", freed),
+            to("journal_mode", "wal"),
+            to("synchronous", synchronous(options)),
+            to("wal_autocheckpoint", "0"),
+            to("secure_delete", freed),
         ]),
     }
     if cfg!(target_os = "macos") {
         // There a plain fsync stops at the drive's own cache.
-        list.extend([same("fullfsync", "1"), same("checkpoint_fullfsync", "1")]);
+        list.extend([to("fullfsync", "1"), to("checkpoint_fullfsync", "1")]);
     }
     list
 }

@@ -253,3 +253,25 @@ fn whichever_act_fails_every_acknowledged_word_is_there_afterwards() {
         assert!(met > 50, "the life meets many acts: {met}");
     }
 }
+
+#[test]
+fn whichever_act_fails_while_opening_the_door_says_so() {
+    for kind in [Kind::Write, Kind::Sync] {
+        let mut met = 0;
+        loop {
+            let folder = tempdir().unwrap();
+            let (disk, options) = faulty(&folder);
+            disk.fail_once(kind, Trouble::Error, met);
+            let opened = Db::open(options.bounds(busy_log()));
+            if disk.hits() == 0 {
+                break;
+            }
+            // The switch to the log commits when its statement ends, after the row that says "wal".
+            let refused = opened.err();
+            assert!(matches!(refused, Some(OpenError::Io { .. })), "{kind:?} number {met}: {refused:?}");
+            open(&folder);
+            met += 1;
+        }
+        assert!(met > 4, "opening meets many: {met}");
+    }
+}

@@ -174,3 +174,17 @@ fn a_damaged_file_is_refused_unchanged() {
     assert!(matches!(refused, Some(OpenError::Corrupt { .. })), "{refused:?}");
     assert_eq!(fs::read(&path).unwrap(), content);
 }
+
+#[test]
+fn a_setting_that_does_not_take_is_a_refusal() {
+    let folder = tempdir().unwrap();
+    // A VFS without shared memory cannot keep a log; SQLite then stays with its journal, without an error.
+    let disk = sqlite::fault::Disk { vfs: Some("unix-none".into()), ..Default::default() };
+    let refused = Db::open(options(&folder).fault(disk)).err();
+    assert!(
+        matches!(&refused, Some(OpenError::PragmaNotApplied { pragma: "journal_mode", .. })),
+        "{refused:?}"
+    );
+    let text = refused.unwrap().to_string();
+    assert!(text.contains("notes.db") && text.contains("delete"), "{text}");
+}
