@@ -26,6 +26,9 @@ mod rules;
 mod sqlite;
 mod types;
 
+/// A planted bug: the dedupe row is written in a transaction of its own, after the message's.
+pub const DEDUPE_OWN_TRANSACTION: &str = "ledger.dedupe_own_transaction";
+
 pub use error::{HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused};
 pub use ledger::Ledger;
 pub use sqlite::{SCHEMA as SQLITE_SCHEMA, SqliteLedger};

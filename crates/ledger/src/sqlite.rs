@@ -14,6 +14,7 @@ mod link;
 mod list;
 mod manage;
 mod mesh;
+mod planted;
 mod row;
 mod schema;
 mod status;

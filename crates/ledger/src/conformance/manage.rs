@@ -39,7 +39,7 @@ pub async fn members_are_listed_by_name_page_by_page(bench: impl Bench) {
     assert_eq!(names, ["bot", "carl"]);
     assert!(first[0].removed_at.is_some());
     let rest = ledger.members(Some(&first[1].name), 2).await.unwrap();
-    assert_eq!(rest, [jane.person.clone()]);
+    assert_eq!(rest, std::slice::from_ref(&jane.person));
     assert_eq!(ledger.member(jane.id()).await.unwrap(), Some(jane.person));
     assert_eq!(ledger.member(MemberId::from_bytes([9; 16])).await.unwrap(), None);
 }

@@ -175,7 +175,7 @@ pub async fn receipts_are_told_until_they_are_acked_and_again_when_they_rise(ben
         at: row.created_at,
         ended_code: None,
     };
-    assert_eq!(receipts(&*ledger, &jane).await, [expected.clone()]);
+    assert_eq!(receipts(&*ledger, &jane).await, std::slice::from_ref(&expected));
     assert_eq!(receipts(&*ledger, &carl).await, []);
     let unacked = [(expected.id, expected.recipient)];
     assert_eq!(ledger.receipts(&jane.link, &unacked, 10).await.unwrap(), []);

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::janitor::AuditAt;
 use super::schema::SCHEMA;
 use super::{
-    accept, explain, history, janitor, join, link, list, manage, mesh, status, token, wayin, window,
+    accept, explain, history, janitor, join, link, list, manage, mesh, planted, status, token, wayin, window,
 };
 use crate::*;
 
@@ -69,6 +69,13 @@ impl SqliteLedger {
         let written = self.db.write(name, move |conn| job(conn, &world)).await?;
         self.committed.send_replace(());
         Ok(written)
+    }
+
+    async fn accept_in_two_transactions(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
+        let accept = move |conn: &Connection, world: &World| planted::accept_without_ids(conn, world, &lane);
+        let (outcomes, lifted) = self.write("ledger.accept", accept).await?;
+        self.write("ledger.accept_ids", move |conn, _| planted::write_ids(conn, lifted)).await?;
+        Ok(outcomes)
     }
 
     async fn read<T, E>(
@@ -168,6 +175,9 @@ impl Ledger for SqliteLedger {
     }
 
     async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
+        if ::sqlite::fault::bug(crate::DEDUPE_OWN_TRANSACTION) {
+            return self.accept_in_two_transactions(lane).await;
+        }
         self.write("ledger.accept", move |conn, world| accept::accept(conn, world, &lane)).await
     }
 

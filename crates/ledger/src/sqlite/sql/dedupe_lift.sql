@@ -1,0 +1,3 @@
+DELETE FROM dedupe
+WHERE mesh = 1 AND sender_member_id = (SELECT number FROM member WHERE id = ?1) AND client_message_id = ?2
+RETURNING *
