@@ -1,8 +1,30 @@
 //! The broker: the one place where "accepted" becomes true.
 //!
+//! | part | for |
+//! |---|---|
+//! | `wayin` | invite or challenge → exchange → ticket |
+//! | `link` | a node's connection: negotiation, lanes, mail and receipts windows, questions |
+//! | `accept` | door 2: known id → budget → the ledger's transaction → the answer |
+//! | [`limiter`] | budgets per member and mesh |
+//! | `ask` | what members may know and decide |
+//!
 //! Invariants:
 //!
 //! - Who asks is known before anything is looked up; a known id is answered before any budget is spent.
 //! - The limiter only ever delays: a refusal is transient, and no fact depends on what the limiter remembers.
+//! - Nothing in memory is authoritative: windows, registries and wakes may be lost at any instant, and what is
+//!   unacknowledged comes again.
+//! - Store first, then wake and answer.
+//! - A link speaks for members at home on its node, under its own epoch, and for nobody else.
 
+mod accept;
+mod ask;
+mod broker;
+mod health;
 pub mod limiter;
+mod link;
+mod message;
+pub mod metrics;
+mod wayin;
+
+pub use broker::{Broker, Config, Parts, StartError};

@@ -183,7 +183,7 @@ pub struct Done {}
 
 /// The answer to [`Question::MessageStatus`].
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub enum StatusAnswer {
     /// This very message.
     Accepted(AcceptedRow),
@@ -524,6 +524,7 @@ pub struct ExplainedHome {
 
 #[cfg(test)]
 mod tests {
+    use super::StatusAnswer;
     use crate::link::{Ask, BadFrame, ToBroker};
 
     const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -565,6 +566,24 @@ mod tests {
             let frame = ToBroker::parse(&text).unwrap_or_else(|error| panic!("{question}: {error}"));
             assert_eq!(frame.text(), text);
             assert!(matches!(frame, ToBroker::Ask(Ask { n: 7, .. })));
+        }
+    }
+
+    #[test]
+    fn each_answer_about_an_id_survives_the_way() {
+        let accepted = format!(
+            r#"{{"state":"accepted","status":200,"request_fingerprint":"{}","broker_message_id":"{ID}","conversation":"{ID}","history_id":7,"created_at":"2027-01-01T00:00:00.000000Z","duplicate":true,"history_available":true}}"#,
+            "ab".repeat(32)
+        );
+        for text in [
+            accepted.as_str(),
+            r#"{"state":"accepted_other_fingerprint"}"#,
+            r#"{"state":"retired"}"#,
+            r#"{"state":"absent"}"#,
+            r#"{"state":"unknown"}"#,
+        ] {
+            let answer: StatusAnswer = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&answer).unwrap(), text);
         }
     }
 

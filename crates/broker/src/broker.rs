@@ -1,0 +1,184 @@
+//! The broker as the binary sees it: opened over a ledger, merged onto a door, stopped.
+
+use std::sync::Arc;
+
+use axum::Router;
+use ledger::{Ledger, MeshSetup, Role, StorageError};
+use model::{Clock, Entropy, ErrorCode, NodeKey};
+use net::handshake::KeyPair;
+use net::respond::Refusal;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wire::ask::Invite;
+use wire::auth::MeshRef;
+
+use crate::accept::Accept;
+use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
+use crate::link::Links;
+use crate::metrics::Metrics;
+use crate::wayin::KnockRate;
+use crate::{health, link, wayin};
+
+/// What a broker is made of.
+pub struct Parts {
+    /// The books.
+    pub ledger: Arc<dyn Ledger>,
+    /// Who keeps the budgets.
+    pub limiter: Arc<dyn Limiter>,
+    /// The limiter's own figures.
+    pub limiter_counters: Arc<Counters>,
+    /// The budgets themselves; the plain request limiter is made from them.
+    pub budgets: Budgets,
+    /// For scheduling only: facts carry the ledger's time.
+    pub clock: Arc<dyn Clock>,
+    /// For tokens and ids.
+    pub entropy: Arc<dyn Entropy>,
+    /// Everything else.
+    pub config: Config,
+}
+
+/// What an operator decides.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The mesh an empty ledger gets.
+    pub mesh: MeshSetup,
+    /// Told to nodes, for people.
+    pub version: String,
+    /// Where nodes elsewhere reach this broker, for invites.
+    pub public_url: Option<String>,
+}
+
+/// Why a broker cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The ledger.
+    #[error("the ledger cannot be used: {0}")]
+    Ledger(#[from] StorageError),
+}
+
+/// A running broker. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct Broker {
+    shared: Arc<Shared>,
+}
+
+/// What every handler and task of one broker shares.
+pub(crate) struct Shared {
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) limiter: Arc<dyn Limiter>,
+    pub(crate) limiter_counters: Arc<Counters>,
+    pub(crate) requests: RequestLimiter,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) config: Config,
+    pub(crate) mesh: MeshRef,
+    pub(crate) issuer: KeyPair,
+    pub(crate) metrics: Metrics,
+    pub(crate) links: Links,
+    pub(crate) knocks: KnockRate,
+    pub(crate) stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Broker {
+    /// Reads the mesh and its issuer key; makes both on an empty ledger.
+    pub async fn open(parts: Parts) -> Result<Broker, StartError> {
+        let Parts { ledger, limiter, limiter_counters, budgets, clock, entropy, config } = parts;
+        let mesh = ledger.setup(config.mesh.clone()).await?;
+        let issuer = KeyPair::from_secret(&ledger.issuer().await?.0);
+        let shared = Shared {
+            ledger,
+            limiter,
+            limiter_counters,
+            requests: RequestLimiter::new(budgets, clock.clone()),
+            clock,
+            entropy,
+            config,
+            mesh: MeshRef { id: mesh.id, slug: mesh.slug },
+            issuer,
+            metrics: Metrics::default(),
+            links: Links::default(),
+            knocks: KnockRate::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        Ok(Broker { shared: Arc::new(shared) })
+    }
+
+    /// The fabric door's routes, without guards and fallbacks: whoever merges them onto a door puts
+    /// [`net::guard::with_fallbacks`] and [`net::guard::protect`] around the whole.
+    pub fn router(&self) -> Router {
+        Router::new()
+            .merge(wayin::routes())
+            .merge(link::routes())
+            .merge(health::routes())
+            .with_state(self.shared.clone())
+    }
+
+    /// Begins background work.
+    pub fn start(&self) {
+        self.shared.tasks.close();
+    }
+
+    /// Ends background work and waits for it. Links end with their door.
+    pub async fn stop(&self) {
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    /// The mesh it serves.
+    pub fn mesh(&self) -> &MeshRef {
+        &self.shared.mesh
+    }
+
+    /// The key whose signature joiners must see.
+    pub fn issuer_key(&self) -> NodeKey {
+        self.shared.issuer.public()
+    }
+
+    /// Whether nobody owns the mesh yet: time to hand out [`Broker::owner_invite`].
+    pub async fn wants_owner(&self) -> Result<bool, StorageError> {
+        Ok(!self.shared.ledger.has_owner().await?)
+    }
+
+    /// An invite whose person owns the mesh. The token is returned once and kept nowhere.
+    pub async fn owner_invite(&self) -> Result<Invite, StorageError> {
+        wayin::create_invite(&self.shared, None, Role::Owner).await
+    }
+
+    /// An invite for one join.
+    pub async fn create_invite(&self, node: Option<model::NodeName>) -> Result<Invite, StorageError> {
+        wayin::create_invite(&self.shared, node, Role::Member).await
+    }
+
+    /// The broker's figures.
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+}
+
+impl Shared {
+    pub(crate) fn accept(&self) -> Accept<'_> {
+        Accept {
+            ledger: self.ledger.as_ref(),
+            requests: &self.requests,
+            limiter: self.limiter.as_ref(),
+            metrics: &self.metrics,
+            mesh: self.mesh.id,
+        }
+    }
+}
+
+/// A store's refusal as an answer; this is where it stops travelling, so it is logged here.
+pub(crate) fn storage_refused(error: &StorageError) -> Refusal {
+    tracing::error!(%error, "the ledger did not do its part");
+    let code = error.code();
+    let refusal = Refusal::plain(code);
+    match code {
+        ErrorCode::StorageBusy | ErrorCode::Unavailable => {
+            refusal.retry_after(model::limits::RETRY_DELAY_MIN)
+        }
+        _ => refusal,
+    }
+}

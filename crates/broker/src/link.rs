@@ -1,0 +1,81 @@
+//! `/v1/link`: a node's connection.
+//!
+//! - A refusal is an HTTP answer before 101; a used ticket is one transaction before it.
+//! - Nothing flows before negotiation, which has five seconds.
+//! - Frames of one lane are answered in order, lanes side by side; windows push what is not acknowledged.
+//! - Every transaction of a link names its epoch: a replaced link writes nothing and is closed with 4003.
+
+mod acks;
+mod end;
+mod frames;
+mod lanes;
+mod negotiate;
+mod push;
+mod registry;
+mod send;
+mod session;
+mod window;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use ledger::ConnectionPolicy;
+use net::respond::Refusal;
+use net::socket::{Socket, Upgrade};
+use wire::auth::AUDIENCE_LINK;
+
+use crate::broker::{Shared, storage_refused};
+use crate::wayin::{hash_of, refused};
+
+pub(crate) use registry::Links;
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/v1/link", get(upgrade))
+}
+
+async fn upgrade(State(shared): State<Arc<Shared>>, upgrade: Upgrade) -> Result<Response, Refusal> {
+    let admitted = admit(&shared, &upgrade).await;
+    let admitted = admitted
+        .inspect_err(|refusal| shared.metrics.connections_rejected.of(refusal.refused().code).add_one())?;
+    let stop = upgrade.connection().stopping().clone();
+    Ok(match admitted {
+        Admitted::Joined(joined) => {
+            upgrade.accept(async |socket| session::run(shared, *joined, socket, stop).await)
+        }
+        Admitted::Occupied => upgrade.accept(turn_away),
+    })
+}
+
+/// The close needs a socket to travel on.
+async fn turn_away(socket: Socket) {
+    let (mut reader, writer) = socket.split();
+    writer.close(end::End::AlreadyConnected.close());
+    while reader.next().await.is_ok() {}
+}
+
+/// A ticket that opens a socket.
+enum Admitted {
+    /// It is used, and the node is in.
+    Joined(Box<ledger::Joined>),
+    /// It is not used: another connection of the node stays.
+    Occupied,
+}
+
+async fn admit(shared: &Shared, upgrade: &Upgrade) -> Result<Admitted, Refusal> {
+    let ticket = hash_of(&upgrade.ticket()?);
+    let mesh = shared.ledger.mesh().await.map_err(|error| storage_refused(&error))?;
+    match mesh.policies.connections {
+        ConnectionPolicy::PreferNewest => {}
+        ConnectionPolicy::PreferOldest => {
+            let holder = shared.ledger.ticket_node(ticket, AUDIENCE_LINK).await;
+            if shared.links.is_live(&holder.map_err(|error| refused(&error))?) {
+                return Ok(Admitted::Occupied);
+            }
+        }
+    }
+    let joined = shared.ledger.redeem(ticket, AUDIENCE_LINK).await.map_err(|error| refused(&error))?;
+    Ok(Admitted::Joined(Box::new(joined)))
+}

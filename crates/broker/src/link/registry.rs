@@ -1,0 +1,99 @@
+//! The live links of this process. Which link may write is the ledger's word, by epoch; this only makes a replaced
+//! one leave at once instead of at its next transaction.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ledger::Link;
+use model::NodeName;
+use tokio_util::sync::CancellationToken;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    live: Arc<Mutex<HashMap<NodeName, Live>>>,
+}
+
+#[derive(Debug)]
+struct Live {
+    epoch: u64,
+    replaced: CancellationToken,
+}
+
+/// A link's entry, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    link: Link,
+    replaced: CancellationToken,
+    live: Arc<Mutex<HashMap<NodeName, Live>>>,
+}
+
+impl Links {
+    /// Enters `link`; of two links of one node the later epoch stays, whichever entered first.
+    pub(crate) fn enter(&self, link: &Link) -> Seat {
+        let replaced = CancellationToken::new();
+        let mut live = lock(&self.live);
+        match live.get(&link.node) {
+            Some(held) if held.epoch > link.epoch => replaced.cancel(),
+            Some(_) | None => {
+                let entry = Live { epoch: link.epoch, replaced: replaced.clone() };
+                if let Some(older) = live.insert(link.node.clone(), entry) {
+                    older.replaced.cancel();
+                }
+            }
+        }
+        Seat { link: link.clone(), replaced, live: self.live.clone() }
+    }
+
+    /// Whether `node` has a link here.
+    pub(crate) fn is_live(&self, node: &NodeName) -> bool {
+        lock(&self.live).contains_key(node)
+    }
+}
+
+impl Seat {
+    /// Cancelled when a newer link of the node came.
+    pub(crate) fn replaced(&self) -> &CancellationToken {
+        &self.replaced
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut live = lock(&self.live);
+        if live.get(&self.link.node).is_some_and(|held| held.epoch == self.link.epoch) {
+            live.remove(&self.link.node);
+        }
+    }
+}
+
+fn lock(live: &Mutex<HashMap<NodeName, Live>>) -> MutexGuard<'_, HashMap<NodeName, Live>> {
+    live.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(node: &str, epoch: u64) -> Link {
+        Link { node: node.parse().unwrap(), epoch }
+    }
+
+    #[test]
+    fn the_later_epoch_stays_whichever_entered_first() {
+        let links = Links::default();
+        let older = links.enter(&link("lab", 1));
+        let newer = links.enter(&link("lab", 3));
+        let late = links.enter(&link("lab", 2));
+        let other = links.enter(&link("vps", 1));
+        assert!(older.replaced().is_cancelled() && late.replaced().is_cancelled());
+        assert!(!newer.replaced().is_cancelled() && !other.replaced().is_cancelled());
+        drop((older, late));
+        assert!(
+            links.is_live(&"lab".parse().unwrap()),
+            "a replaced link does not take its successor with it"
+        );
+        drop(newer);
+        assert!(!links.is_live(&"lab".parse().unwrap()));
+    }
+}

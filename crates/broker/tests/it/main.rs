@@ -1,0 +1,14 @@
+//! The broker at a real TCP door, over a SQLite ledger in a temporary folder, driven by a raw link client.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error ends there, with the error")]
+
+mod health;
+mod join;
+mod lanes;
+mod links;
+mod negotiation;
+mod node;
+mod questions;
+mod scene;
+mod send;
+mod windows;
