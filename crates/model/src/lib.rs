@@ -20,6 +20,7 @@ pub mod id;
 pub mod limits;
 pub mod member;
 pub mod meta;
+pub mod operator;
 pub mod outbox;
 pub mod receipt;
 
