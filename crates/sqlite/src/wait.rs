@@ -14,11 +14,12 @@ impl Wake for Unpark {
 }
 
 /// Polls `future` on this thread, parked in between. The engine's futures need no runtime: their other
-/// side is a thread of ours.
+/// side is a thread of ours. Nor may they heed one: inside a task that has used up its turn, tokio's own
+/// types answer "later" and leave the wake to a scheduler that runs only after this thread is back.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
+    let mut future = pin!(tokio::task::unconstrained(future));
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
