@@ -22,7 +22,13 @@ const AUDIT_SLICE: usize = 10_000;
 const UNDELIVERED: &str = "undelivered";
 
 pub(super) fn expire_dedupe(conn: &Connection, now: Timestamp, limit: usize) -> Result<u64, StorageError> {
-    Ok(change(conn, sql!("dedupe_expire"), params![now.as_micros(), bound(limit)])? as u64)
+    let keys = all(conn, sql!("dedupe_expired"), params![now.as_micros(), bound(limit)], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+    })?;
+    for (sender, client_message_id) in &keys {
+        change(conn, sql!("dedupe_delete"), params![sender, client_message_id])?;
+    }
+    Ok(keys.len() as u64)
 }
 
 pub(super) fn expire_undelivered(
@@ -83,25 +89,25 @@ pub(super) fn prune_messages(
     let logs = all(conn, sql!("logs_to_prune"), [before.as_micros()], |row| row.get::<_, i64>(0))?;
     let mut pruned = 0;
     for log in logs {
-        if pruned == limit {
-            break;
-        }
-        let rows = all(
-            conn,
-            sql!("messages_to_prune"),
-            params![log, before.as_micros(), bound(limit - pruned)],
-            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
-        )?;
-        for (message, seq) in &rows {
-            change(conn, sql!("conversation_raise_floor"), params![log, seq, message])?;
-            change(conn, sql!("dedupe_history_gone"), [message])?;
-            change(conn, sql!("delivery_delete"), [message])?;
-            change(conn, sql!("mention_delete"), [message])?;
-            change(conn, sql!("message_delete"), [message])?;
-        }
-        pruned += rows.len();
+        pruned += prune_log(conn, log, before, limit - pruned)?;
     }
     Ok(Pruned { messages: pruned as u64, more: pruned == limit })
+}
+
+fn prune_log(conn: &Connection, log: i64, before: Timestamp, limit: usize) -> Result<usize, StorageError> {
+    let rows = all(conn, sql!("messages_to_prune"), params![log, bound(limit)], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, at(row, 2)?))
+    })?;
+    let mut pruned = 0;
+    for (message, seq, _) in rows.into_iter().take_while(|(_, _, ts)| *ts < before) {
+        change(conn, sql!("conversation_raise_floor"), params![log, seq, message])?;
+        change(conn, sql!("dedupe_history_gone"), [message])?;
+        change(conn, sql!("delivery_delete"), [message])?;
+        change(conn, sql!("mention_delete"), [message])?;
+        change(conn, sql!("message_delete"), [message])?;
+        pruned += 1;
+    }
+    Ok(pruned)
 }
 
 /// Used things stay a while, so that a late copy is told what happened to it.

@@ -1,1 +1,1 @@
-SELECT number, seq FROM message WHERE conversation = ?1 AND ts_us < ?2 ORDER BY seq LIMIT ?3
+SELECT number, seq, ts_us FROM message WHERE conversation = ?1 ORDER BY seq LIMIT ?2
