@@ -37,6 +37,16 @@ pub struct Policies {
     pub connections: ConnectionPolicy,
 }
 
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            topics: TopicPolicy::Open,
+            dedupe: DedupeWindow::Days(model::limits::DEDUPE_DAYS_DEFAULT),
+            connections: ConnectionPolicy::PreferNewest,
+        }
+    }
+}
+
 /// What a post to an unknown topic does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

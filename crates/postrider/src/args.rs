@@ -1,0 +1,157 @@
+//! The words of the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use model::Rung;
+
+use crate::output::Form;
+
+/// The messaging fabric that agents and the people who run them trust.
+#[derive(Debug, Parser)]
+#[command(name = "postrider", version, propagate_version = true, max_term_width = 80)]
+pub struct Args {
+    /// Folder that holds this home's keys, outbox and inbox
+    #[arg(long, global = true, env = "POSTRIDER_HOME", value_name = "DIR")]
+    pub home: Option<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print ids only
+    #[arg(long, global = true, conflicts_with = "json")]
+    pub quiet: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start broker and daemon in one process; makes a home on the first run
+    Up(Up),
+    /// Stop the process of this home; queued work stays on disk
+    Down,
+    /// Show the link, the outbox and the inbox of this home
+    Status,
+    /// Hand a message over; returns when it is durable on this host
+    Send(Send),
+    /// List received messages; listing marks nothing as read
+    Inbox(Inbox),
+    /// Topics: logs that every member may read
+    #[command(subcommand)]
+    Topic(Topic),
+}
+
+/// See [`Command::Up`].
+#[derive(Debug, clap::Args)]
+pub struct Up {
+    /// Where the broker listens [default: 127.0.0.1:7440, else a free port]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// Hand the prompt back once everything runs
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// See [`Command::Send`].
+#[derive(Debug, clap::Args)]
+pub struct Send {
+    /// name, @name, me, '#topic', topic:NAME or a key
+    pub to: String,
+    /// The text; - reads it from stdin
+    pub text: String,
+    /// Your own id for it: asking again with it can never double the message
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// A JSON object to carry beside the text
+    #[arg(long, value_name = "JSON")]
+    pub meta: Option<String>,
+    /// now, next or low
+    #[arg(long)]
+    pub priority: Option<String>,
+    /// The message this one answers
+    #[arg(long, value_name = "ID")]
+    pub reply_to: Option<String>,
+    /// Do not deliver after this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub deliver_by: Option<String>,
+    /// Return only when every recipient reached this rung
+    #[arg(long, value_name = "RUNG", value_parser = |word: &str| word.parse::<Rung>().map_err(|e| e.to_string()))]
+    pub wait: Option<Rung>,
+    /// How long --wait waits
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Act as another member of this home
+    #[arg(long = "as", value_name = "NAME")]
+    pub act_as: Option<String>,
+}
+
+/// See [`Command::Inbox`].
+#[derive(Debug, clap::Args)]
+pub struct Inbox {
+    /// At most so many, the newest
+    #[arg(long, default_value = "50", value_name = "N")]
+    pub limit: usize,
+    /// Only what was not read yet
+    #[arg(long)]
+    pub unread: bool,
+    /// Wait so many seconds for the next message when there is none
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub wait: Option<Duration>,
+    /// Act as another member of this home
+    #[arg(long = "as", value_name = "NAME")]
+    pub act_as: Option<String>,
+}
+
+/// See [`Command::Topic`].
+#[derive(Debug, Subcommand)]
+pub enum Topic {
+    /// Print a topic's messages, oldest first
+    History {
+        /// The topic's name
+        name: String,
+        /// At most so many, the newest
+        #[arg(long, default_value = "50", value_name = "N", conflicts_with = "all")]
+        limit: usize,
+        /// The whole log
+        #[arg(long)]
+        all: bool,
+    },
+    /// List topics
+    List,
+}
+
+impl Args {
+    /// How to print.
+    pub fn style(&self) -> Form {
+        match (self.json, self.quiet) {
+            (true, _) => Form::Json,
+            (false, true) => Form::Quiet,
+            (false, false) => Form::Text,
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse::<u64>().map(Duration::from_secs).map_err(|_| "a whole number of seconds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_rung_that_does_not_exist_is_wrong_usage() {
+        assert!(Args::try_parse_from(["postrider", "send", "me", "x", "--wait", "sent"]).is_err());
+        assert!(Args::try_parse_from(["postrider", "send", "me", "x", "--wait", "delivered"]).is_ok());
+    }
+}

@@ -1,0 +1,221 @@
+//! `postrider up`: broker and daemon in one process, talking over the doors they would use on two machines.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use daemon::home::Home;
+use daemon::settings::Settings;
+use daemon::{Daemon, OwnMesh, StartError, Surroundings};
+use model::{Clock, Entropy, ErrorCode, OsEntropy, SystemClock, limits};
+use tokio_util::sync::CancellationToken;
+use wire::local::Health;
+
+use crate::fabric::OWN_MESH;
+use crate::failure::{Exit, Failure};
+use crate::home::{ledger, shown};
+use crate::local::LocalDoor;
+use crate::output::{Form, Output};
+use crate::{args, fabric, journal};
+
+pub async fn run(asked: args::Up, home: &Home, output: &Output) -> Result<Exit, Failure> {
+    if asked.detach {
+        return super::detach::run(&asked, home, output).await;
+    }
+    journal::start();
+    refuse_second(home)?;
+    check_address(asked.listen)?;
+    let first_time = !home.config().exists();
+    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
+        (Arc::new(SystemClock::start()), Arc::new(OsEntropy));
+    let listener = fabric::bind(asked.listen, last_address(home)).await?;
+    let fabric = fabric::Fabric::open(&ledger(home), listener, clock.clone(), entropy.clone()).await?;
+    let stop = CancellationToken::new();
+    let config = daemon::Config {
+        home: home.root().to_owned(),
+        clock: clock.clone(),
+        entropy,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        roles: vec!["broker".to_owned(), "daemon".to_owned()],
+        page_url: Some(fabric.url.clone()),
+        own_mesh: Some(OwnMesh {
+            slug: OWN_MESH.to_owned(),
+            url: fabric.url.clone(),
+            invites: fabric.invites(),
+        }),
+        surroundings: Surroundings::read(|name| std::env::var(name).ok()),
+        stop: stop.clone(),
+    };
+    let daemon = match Daemon::start(config).await {
+        Ok(daemon) => daemon,
+        Err(error) => {
+            fabric.stop().await;
+            return Err(start_failure(error));
+        }
+    };
+    tokio::spawn(stop_on_signal(stop.clone()));
+    let health = tokio::select! {
+        health = settled(home) => health?,
+        () = stop.cancelled() => None,
+    };
+    if let Some(health) = health {
+        let sync = sync_time(home, clock.as_ref());
+        print_ready(
+            &Ready { home, health: &health, url: &fabric.url, daemon: &daemon, first_time, sync },
+            output,
+        );
+    }
+    // The daemon first: what it has on the wire may still be answered.
+    daemon.stopped().await;
+    fabric.stop().await;
+    Ok(Exit::Done)
+}
+
+/// The lock decides; it is taken for good by the daemon, after this look.
+fn refuse_second(home: &Home) -> Result<(), Failure> {
+    home.prepare()
+        .map_err(|source| start_failure(StartError::Home { path: home.root().to_owned(), source }))?;
+    match net::local::lock_exclusive(&home.lock()) {
+        Ok(_) => Ok(()),
+        Err(net::local::LockError::Held { .. }) => {
+            Err(start_failure(StartError::AlreadyRunning { home: home.root().to_owned() }))
+        }
+        Err(error @ net::local::LockError::Unusable { .. }) => Err(start_failure(StartError::Lock(error))),
+    }
+}
+
+/// Words on an open network would cross it in the clear.
+fn check_address(listen: Option<SocketAddr>) -> Result<(), Failure> {
+    match listen {
+        Some(address) if !address.ip().is_loopback() => Err(Failure::usage(format!(
+            "{address} is open to other machines, and this door speaks without TLS"
+        ))
+        .fix("postrider up --listen 127.0.0.1:7440")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The port of the first start, kept in the mesh's own entry.
+fn last_address(home: &Home) -> Option<SocketAddr> {
+    let settings = Settings::read(&home.config()).ok()?;
+    settings.mesh(OWN_MESH)?.url.strip_prefix("http://")?.parse().ok()
+}
+
+fn start_failure(error: StartError) -> Failure {
+    let shown = error.to_string();
+    match error {
+        StartError::AlreadyRunning { .. } => Failure::refused(ErrorCode::Unavailable, shown)
+            .line("Nothing was changed.")
+            .fix("postrider status")
+            .fix("postrider down"),
+        StartError::Home { .. }
+        | StartError::Lock(_)
+        | StartError::Settings(_)
+        | StartError::SocketPath(_)
+        | StartError::Socket(_) => {
+            Failure::refused(ErrorCode::Unavailable, shown).line("Nothing was changed.")
+        }
+    }
+}
+
+async fn stop_on_signal(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        tracing::warn!("signals cannot be listened to; stop with postrider down");
+        return;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    stop.cancel();
+    // Asked twice means now: everything acknowledged is on disk.
+    interrupt.recv().await;
+    std::process::exit(130);
+}
+
+/// Waits until the home's own mesh is linked, so that the first send after `ready` goes the whole way.
+async fn settled(home: &Home) -> Result<Option<Health>, Failure> {
+    let door = LocalDoor::of(home, None)?;
+    let linked = async {
+        loop {
+            let health: Health = door.get("/v1/health").await?;
+            let own = health.meshes.iter().find(|mesh| mesh.mesh == OWN_MESH);
+            if own.is_none_or(|mesh| mesh.connected || mesh.link == "parked") {
+                return Ok(Some(health));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    match tokio::time::timeout(limits::DRAIN_TIMEOUT, linked).await {
+        Ok(health) => health,
+        // Sends are taken and kept meanwhile; status says what the link does.
+        Err(_) => door.get("/v1/health").await.map(Some),
+    }
+}
+
+/// What one synced write costs on this disk.
+fn sync_time(home: &Home, clock: &dyn Clock) -> Option<Duration> {
+    let path = home.daemon().join("sync-probe");
+    let measured = File::create(&path).and_then(|mut file| {
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+        let started = clock.monotonic();
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+        Ok(clock.monotonic().saturating_sub(started))
+    });
+    // A probe that cannot be removed is replaced by the next one.
+    let _ = std::fs::remove_file(&path);
+    measured.ok()
+}
+
+struct Ready<'a> {
+    home: &'a Home,
+    health: &'a Health,
+    url: &'a str,
+    daemon: &'a Daemon,
+    first_time: bool,
+    sync: Option<Duration>,
+}
+
+fn print_ready(ready: &Ready<'_>, output: &Output) {
+    let own = ready.health.meshes.iter().find(|mesh| mesh.mesh == OWN_MESH);
+    let (person, node) = own.map_or(("", ""), |mesh| (mesh.person.as_str(), mesh.node.as_str()));
+    match output.form() {
+        Form::Json => output.json(&serde_json::json!({
+            "event": "ready",
+            "url": ready.url,
+            "socket": ready.daemon.socket(),
+            "home": ready.home.root(),
+            "person": person,
+            "node": node,
+        })),
+        Form::Quiet => output.text(ready.url),
+        Form::Text => {
+            if ready.first_time {
+                let made = shown(ready.home.root());
+                output.text(&format!("Made a home in {made} and the open mesh \"{OWN_MESH}\"."));
+                output.text("");
+            }
+            let sync = ready
+                .sync
+                .map_or_else(String::new, |sync| format!(" ({:.1} ms here)", sync.as_secs_f64() * 1_000.0));
+            output.fact("broker", ready.url);
+            output.fact("you", &format!("{person} on {node}"));
+            output.fact("socket", &shown(ready.daemon.socket()));
+            output.fact("runs", &ready.health.roles.join(", "));
+            output.fact(
+                "disk",
+                &format!("SQLite {}, every answer synced first{sync}", sqlite::rusqlite::version()),
+            );
+            output.text("");
+            output.fact("try", "postrider send me \"hello\"          in a second terminal");
+            output.fact("stop", "Ctrl-C, or postrider down          queued work stays on disk");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The command line's side of the local door.
+
+use std::time::Duration;
+
+use http::{HeaderName, Method};
+use model::{ErrorCode, limits};
+use net::client::{Ask, Client, ClientError, Target};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wire::local::ACT_AS_HEADER;
+
+use crate::failure::Failure;
+use crate::home;
+
+/// The daemon of one home, as one member sees it.
+pub struct LocalDoor {
+    client: Client,
+    act_as: Option<String>,
+    shown: String,
+}
+
+impl LocalDoor {
+    /// The door of `home`; `act_as` names another member of this home.
+    pub fn of(home: &daemon::home::Home, act_as: Option<&str>) -> Result<Self, Failure> {
+        let socket = home::socket(home)?;
+        let shown = home::shown(&socket);
+        Ok(Self { client: Client::new(Target::Unix(socket)), act_as: act_as.map(str::to_owned), shown })
+    }
+
+    /// `GET path`.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.get_within(path, limits::ANSWER_TIMEOUT).await
+    }
+
+    /// `GET path`, for a long poll.
+    pub async fn get_within<T: DeserializeOwned>(&self, path: &str, timeout: Duration) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::GET, path).timeout(timeout)).await
+    }
+
+    /// `POST path` with a JSON body.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::POST, path).json(body)).await
+    }
+
+    /// Waits until nobody answers any more; the daemon ends its answers within a bound of its own.
+    pub async fn wait_until_gone(&self) -> Result<(), Failure> {
+        let gone = async {
+            while self.client.get::<serde_json::Value>("/v1/version").await.is_ok() {
+                tokio::time::sleep(limits::RETRY_DELAY_FLOOR).await;
+            }
+        };
+        tokio::time::timeout(limits::DRAIN_TIMEOUT * 2, gone).await.map_err(|_| {
+            Failure::refused(ErrorCode::Unavailable, "the daemon was asked to stop and still answers")
+        })
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, Failure> {
+        let ask = match &self.act_as {
+            Some(name) => ask.header(HeaderName::from_static(ACT_AS_HEADER), name),
+            None => ask,
+        };
+        let answer = self.client.ask(ask).await.map_err(|error| self.failure(error))?;
+        answer.json().map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: ClientError) -> Failure {
+        match error {
+            ClientError::NotRunning { .. } => Failure::unreachable(
+                ErrorCode::DaemonNotRunning,
+                format!("no daemon answers at {}", self.shown),
+            )
+            .line("Nothing was stored.")
+            .fix("postrider up"),
+            ClientError::Timeout | ClientError::Broken(_) => Failure::unreachable(
+                ErrorCode::DaemonNotRunning,
+                format!("the daemon at {} did not finish its answer", self.shown),
+            )
+            .line("Whether it was stored is not known; asking again with the same --id cannot double it.")
+            .fix("postrider status"),
+            ClientError::Refused { body, .. } => refused(*body),
+            ClientError::Unreadable(_) | ClientError::NoUpgrade | ClientError::BadPath => {
+                Failure::refused(ErrorCode::InvalidRequest, error.to_string())
+                    .line("The daemon may be of another version.")
+                    .fix("postrider down && postrider up")
+            }
+        }
+    }
+}
+
+/// The door's refusal in the command line's form.
+fn refused(body: wire::ErrorBody) -> Failure {
+    let known = ErrorCode::parse(&body.error);
+    let unreachable = known == Some(ErrorCode::BrokerUnreachable);
+    let line = body.message;
+    let mut failure = match known {
+        Some(code) if unreachable => Failure::unreachable(code, line),
+        Some(code) => Failure::refused(code, line),
+        None => Failure { code: body.error, ..Failure::refused(ErrorCode::InvalidRequest, line) },
+    };
+    if let Some(conflict) = body.more.get("conflict").and_then(|value| value.as_str()) {
+        let kept = body.more.get("daemon_fingerprint_prefix").and_then(|value| value.as_str());
+        let kept = kept.map(|prefix| format!(", kept {prefix}")).unwrap_or_default();
+        failure = failure.line(format!("{conflict}{kept}"));
+    }
+    if let Some(code) = known {
+        failure = failure.fix(code.remedy());
+    }
+    failure.more = body.more;
+    failure
+}
