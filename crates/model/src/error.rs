@@ -168,6 +168,8 @@ error_codes! {
     InvalidCursor "invalid_cursor" Permanent "Use a cursor as it was given.";
     /// The place the cursor names is gone.
     CursorExpired "cursor_expired" Permanent "Read again from first_available.";
+    /// The webhook's address is one this broker does not call.
+    WebhookUrlRefused "webhook_url_refused" Permanent "Use a public address, or have the operator name the host with --webhook-allow-host.";
     /// No such conversation, or not one this caller may write to.
     ConversationNotFound "conversation_not_found" Permanent "Check the id.";
     /// The conversation is closed.

@@ -23,6 +23,7 @@ pub mod meta;
 pub mod operator;
 pub mod outbox;
 pub mod receipt;
+pub mod webhook;
 
 pub use clock::{BrokerClock, Clock, Entropy, OsEntropy, SystemClock, Timestamp};
 pub use cursor::{Cursor, Epoch};

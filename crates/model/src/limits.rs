@@ -164,3 +164,25 @@ pub const LIMITER_MEMBERS_MAX: usize = 64 * 1024;
 pub const LIMITER_ANSWER_TIMEOUT: Duration = Duration::from_millis(250);
 /// A shared limiter that did not answer is asked again this often.
 pub const LIMITER_RETRY_EVERY: Duration = Duration::from_secs(1);
+/// A webhook's address.
+pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
+/// Webhooks of one mesh: a look for due ones visits each.
+pub const WEBHOOKS_MAX: usize = 1_000;
+/// Topics one webhook is made with.
+pub const WEBHOOK_TOPICS_MAX: usize = 64;
+/// A whole call: resolving, connecting, asking, reading the answer.
+pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
+/// What is read of an answer's body; the status says everything.
+pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 4 * 1024;
+/// A claim on a conversation's next call: longer than any call, so that two brokers never make it at once.
+pub const WEBHOOK_CLAIM_TTL: Duration = Duration::from_secs(60);
+/// Calls of one broker under way.
+pub const WEBHOOK_CALLS_MAX: usize = 64;
+/// Calls to one webhook under way, of all brokers: one slow endpoint leaves room for the others.
+pub const WEBHOOK_CALLS_PER_ENDPOINT_MAX: usize = 4;
+/// Attempts at one row; the schedule spreads them over five to six days.
+pub const WEBHOOK_ATTEMPTS_MAX: u32 = 12;
+/// The longest `Retry-After` of an endpoint that is believed.
+pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long the old secret of a rotated webhook signs beside the new one.
+pub const WEBHOOK_ROTATION: Duration = Duration::from_secs(24 * 3600);

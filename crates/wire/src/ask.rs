@@ -134,30 +134,37 @@ pub enum Question {
     Policies,
     /// Changes those that are named (owner): [`Policies`].
     PoliciesSet(PolicyChange),
-    /// Registers a webhook (owner): [`Webhook`].
+    /// Makes a member whose deliveries are pushed to `url`, or gives a service the broker hosts that way to
+    /// receive (owner): [`Webhook`].
     WebhookCreate {
+        /// The member's name.
+        #[serde(with = "text")]
+        name: MemberName,
         /// Where it goes.
         url: String,
-        /// The one topic it follows; without it, every message of every topic.
-        #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
-        topic: Option<TopicName>,
+        /// Topics delivered to it from now on; direct messages and mentions come besides.
+        #[serde(with = "text::list", default, skip_serializing_if = "Vec::is_empty")]
+        topics: Vec<TopicName>,
     },
     /// All webhooks (owner): a list of [`WebhookRow`].
     Webhooks,
-    /// A second secret beside the first for a while (owner): [`Webhook`].
+    /// A new secret; the old one signs beside it for a while (owner): [`Webhook`].
     WebhookRotate {
-        /// Which.
-        id: u64,
+        /// The member's name.
+        #[serde(with = "text")]
+        name: MemberName,
     },
-    /// Starts a disabled webhook again (owner): [`Done`].
+    /// Starts a disabled webhook again; what waited is tried at once (owner): [`WebhookRow`].
     WebhookEnable {
-        /// Which.
-        id: u64,
+        /// The member's name.
+        #[serde(with = "text")]
+        name: MemberName,
     },
-    /// Removes a webhook with what waits for it (owner): [`Done`].
+    /// Removes a webhook with its subscriptions and what waits for it; the member stays (owner): [`Done`].
     WebhookRemove {
-        /// Which.
-        id: u64,
+        /// The member's name.
+        #[serde(with = "text")]
+        name: MemberName,
     },
 }
 
@@ -376,17 +383,21 @@ pub struct Webhook {
 /// A webhook in a list; the secret is not there.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WebhookRow {
-    /// Its number.
-    pub id: u64,
+    /// The member whose deliveries it gets.
+    #[serde(with = "text")]
+    pub name: MemberName,
     /// Where it goes.
     pub url: String,
-    /// The one topic it follows.
-    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
-    pub topic: Option<TopicName>,
+    /// Topics delivered to it.
+    #[serde(with = "text::list", default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<TopicName>,
     /// When it was made.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// When it stopped, because the other side said so or did not answer for days.
+    /// Until when the secret before the last rotation signs too.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub old_secret_until: Option<Timestamp>,
+    /// When it stopped, because the endpoint said that it is gone.
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub disabled_at: Option<Timestamp>,
     /// Why it stopped.
@@ -498,13 +509,14 @@ pub struct ExplainedRecipient {
 /// One webhook's copy.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExplainedWebhook {
-    /// Which webhook.
-    pub id: u64,
+    /// The webhook's member.
+    #[serde(with = "text")]
+    pub name: MemberName,
     /// `waiting`, `delivered` or `parked`.
     pub state: String,
-    /// Tries so far.
+    /// Tries of a row that waits.
     pub attempts: u32,
-    /// The last answer.
+    /// The last answer to it, in a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
 }
@@ -552,11 +564,11 @@ mod tests {
         r#""what":"token_revoke","id":3"#,
         r#""what":"policies""#,
         r#""what":"policies_set","topics":"declared","dedupe":"30""#,
-        r#""what":"webhook_create","url":"https://example.org/","topic":"alerts""#,
+        r#""what":"webhook_create","name":"deploys","url":"https://example.org/","topics":["alerts"]"#,
         r#""what":"webhooks""#,
-        r#""what":"webhook_rotate","id":1"#,
-        r#""what":"webhook_enable","id":1"#,
-        r#""what":"webhook_remove","id":1"#,
+        r#""what":"webhook_rotate","name":"deploys""#,
+        r#""what":"webhook_enable","name":"deploys""#,
+        r#""what":"webhook_remove","name":"deploys""#,
     ];
 
     #[test]

@@ -48,7 +48,8 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         ErrorCode::HopLimit
         | ErrorCode::SendDeadlinePassed
         | ErrorCode::DeliverByPassed
-        | ErrorCode::MentionUnknown => 422,
+        | ErrorCode::MentionUnknown
+        | ErrorCode::WebhookUrlRefused => 422,
         ErrorCode::DaemonBusy | ErrorCode::TooManyStreams | ErrorCode::RateLimited => 429,
         ErrorCode::Internal => 500,
         ErrorCode::StorageBusy
