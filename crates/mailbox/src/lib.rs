@@ -21,15 +21,17 @@ mod member;
 mod meta;
 mod open;
 mod outbox;
+mod scrub;
 mod sql;
 
 pub use inbox::{
     AckRow, Arrival, Arrived, Confirmed, InboxCount, InboxPlace, InboxQuery, InboxRow, InboxShow, Recorded,
 };
-pub use member::{Member, PutMemberError};
+pub use member::{Member, PutMemberError, SetTokenError, TokenHash};
 pub use meta::{Fact, InboxEpoch, Meta};
 pub use open::{Mailbox, OpenError, SCHEMA};
 pub use outbox::{
-    Accepted, ClaimRequest, Claimed, LaneFrame, LaneKey, Leased, NewRow, OutboxCounts, OutboxFilter,
-    OutboxKey, OutboxRow, Receipt, RowAnswer, Rungs, Settled, Settlement,
+    Accepted, Asking, ClaimRequest, Claimed, Doubt, Held, LaneFrame, LaneKey, Learned, Leased, NewRow,
+    OperatorError, OutboxCounts, OutboxFilter, OutboxKey, OutboxRow, Receipt, Requeue, Requeued, RowAnswer,
+    RowStatus, Rungs, Settled, Settlement, Unsettled, Witness, Word,
 };

@@ -1,6 +1,6 @@
 //! Addresses at home here.
 
-use model::{MemberId, MemberKind, MemberName};
+use model::{MemberId, MemberKind, MemberName, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use sqlite::StorageError;
 
@@ -40,6 +40,20 @@ pub enum PutMemberError {
     Storage(#[from] StorageError),
 }
 
+/// SHA-256 of a member's token: the token itself is never stored.
+pub type TokenHash = [u8; 32];
+
+/// Why a token was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SetTokenError {
+    /// Tokens belong to members at home here.
+    #[error("no member {0} is at home here")]
+    UnknownMember(MemberId),
+    /// The file.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
 impl Mailbox {
     /// Keeps a member; keeping it again changes nothing.
     pub async fn put_member(&self, member: Member) -> Result<(), PutMemberError> {
@@ -60,6 +74,44 @@ impl Mailbox {
     /// The member of that name.
     pub async fn member_by_name(&self, name: MemberName) -> Result<Option<Member>, StorageError> {
         self.db.read("mailbox.member", move |conn| Ok(by_name(conn, &name)?)).await
+    }
+
+    /// Gives a member a new token; the one it had dies at `old_until`, an earlier one at once.
+    pub async fn set_token(
+        &self,
+        member: MemberId,
+        token_hash: TokenHash,
+        old_until: Timestamp,
+    ) -> Result<(), SetTokenError> {
+        self.db
+            .write("mailbox.token", move |conn| {
+                let changed = conn.prepare_cached(sql::MEMBER_TOKEN)?.execute(named_params! {
+                    ":id": Sql(&member), ":token_hash": token_hash, ":old_until": Sql(&old_until),
+                })?;
+                if changed == 0 { Err(SetTokenError::UnknownMember(member)) } else { Ok(()) }
+            })
+            .await
+    }
+
+    /// Whose token this is, now.
+    pub async fn member_by_token(
+        &self,
+        token_hash: TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<Member>, StorageError> {
+        self.db
+            .read("mailbox.token", move |conn| {
+                let mut statement = conn.prepare_cached(sql::MEMBER_BY_TOKEN)?;
+                let key = named_params! {":token_hash": token_hash, ":now": Sql(&now)};
+                Ok(statement.query_row(key, member).optional()?)
+            })
+            .await
+    }
+}
+
+impl From<rusqlite::Error> for SetTokenError {
+    fn from(source: rusqlite::Error) -> Self {
+        SetTokenError::Storage(source.into())
     }
 }
 

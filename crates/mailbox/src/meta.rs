@@ -71,7 +71,7 @@ impl Mailbox {
 
     /// What is known so far.
     pub async fn meta(&self) -> Result<Meta, StorageError> {
-        self.db.read("mailbox.meta", |conn| read(conn)).await
+        self.db.read("mailbox.meta", read).await
     }
 }
 

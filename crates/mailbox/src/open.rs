@@ -48,7 +48,7 @@ impl Mailbox {
 
     /// A mailbox on a file opened by the caller with [`Mailbox::options`].
     pub fn over(db: Db, entropy: Arc<dyn Entropy>) -> Result<Mailbox, OpenError> {
-        let known: Option<InboxEpoch> = db.read_blocking("mailbox.epoch", |conn| read_epoch(conn))?;
+        let known: Option<InboxEpoch> = db.read_blocking("mailbox.epoch", read_epoch)?;
         let inbox_epoch = match known {
             Some(epoch) => epoch,
             None => {

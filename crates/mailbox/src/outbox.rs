@@ -2,10 +2,14 @@
 
 mod accept;
 mod claim;
+mod judge;
 mod lane;
+mod learn;
+mod operator;
 mod read;
 mod receipts;
 mod recover;
+mod redrive;
 mod row;
 mod settle;
 
@@ -16,9 +20,13 @@ use rusqlite::{Connection, named_params};
 
 pub use accept::{Accepted, NewRow};
 pub use claim::{ClaimRequest, Claimed, LaneFrame, Leased};
+pub use judge::{Asking, Doubt, Word};
 pub use lane::LaneKey;
+pub use learn::{Learned, RowStatus, Unsettled};
+pub use operator::{Held, OperatorError, Requeue, Requeued};
 pub use read::{OutboxCounts, OutboxFilter, OutboxKey};
 pub use receipts::Receipt;
+pub use redrive::Witness;
 pub use row::{OutboxRow, Rungs};
 pub use settle::{RowAnswer, Settled, Settlement};
 

@@ -2,7 +2,7 @@
 
 use model::outbox::{AbortedBy, BrokerReceipt, DeadReason, OutboxState, Outcome, Status, ended};
 use model::receipt::{DeliveryRung, Ended, Rung, Standing};
-use model::{ClientMessageId, Fingerprint, LeaseToken, MemberId, RowId, Timestamp};
+use model::{ClientMessageId, Fingerprint, LeaseToken, MemberId, MessageId, RowId, Timestamp};
 use rusqlite::Row;
 
 use crate::column::get;
@@ -48,6 +48,10 @@ pub struct OutboxRow {
     pub outcome_settled_at: Option<Timestamp>,
     /// When its payload was scrubbed.
     pub scrubbed_at: Option<Timestamp>,
+    /// Until when an operator holds it back.
+    pub held_until: Option<Timestamp>,
+    /// The broker's message receipts spoke of, also while its acceptance is not known here.
+    pub(super) told_message: Option<MessageId>,
 }
 
 /// Instants of the rungs above `accepted`, as receipts told them.
@@ -112,6 +116,8 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<OutboxRow> {
         late_ack_at: get(row, "late_ack_at")?,
         outcome_settled_at: get(row, "outcome_settled_at")?,
         scrubbed_at: get(row, "scrubbed_at")?,
+        held_until: get(row, "lease_until")?,
+        told_message: get(row, "broker_message_id")?,
     })
 }
 

@@ -1,0 +1,1 @@
+SELECT lease_token FROM outbox WHERE seq = :seq

@@ -1,0 +1,7 @@
+-- The one way back from done, and the one time first_attempt_at is taken off: the broker has forgotten both.
+UPDATE outbox
+SET status = 0, first_attempt_at = NULL, broker_message_id = NULL, conversation = NULL, history_id = NULL,
+    accepted_at = NULL, delivered_at = NULL, notified_at = NULL, engaged_at = NULL, processed_at = NULL, ended_as = NULL
+WHERE seq IN (SELECT seq FROM outbox
+    WHERE status = 2 AND scrubbed_at IS NULL AND accepted_at > :since AND (deliver_by IS NULL OR deliver_by > :broker_now)
+    ORDER BY accepted_at DESC LIMIT :limit)

@@ -1,0 +1,1 @@
+UPDATE inbox SET scrubbed_at = :now WHERE seq = :seq AND scrubbed_at IS NULL

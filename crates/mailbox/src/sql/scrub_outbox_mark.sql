@@ -1,0 +1,1 @@
+UPDATE outbox SET scrubbed_at = :now WHERE seq = :seq AND status IN (2, 4) AND scrubbed_at IS NULL

@@ -1,0 +1,1 @@
+DELETE FROM outbox_payload WHERE seq = :seq

@@ -1,0 +1,113 @@
+//! Door ①.
+
+use std::sync::Arc;
+
+use mailbox::{Accepted, Mailbox, NewRow, OutboxKey};
+use model::ErrorCode;
+use model::OsEntropy;
+use model::outbox::{AbortedBy, Answer, Status, Verdict};
+
+use crate::desk::{ANN, BOB, Desk, client_id, refused};
+
+#[tokio::test]
+async fn a_new_id_is_stored_and_its_retry_finds_the_row() {
+    let mut desk = Desk::open();
+    let first = desk.mailbox.accept(desk.draft(ANN, "a", "@bob", "hi")).await.unwrap();
+    assert_eq!(first.verdict, Verdict::Insert);
+    desk.crash();
+    let again = desk.mailbox.accept(desk.draft(ANN, "a", "@bob", "hi")).await.unwrap();
+    assert_eq!(again, Accepted { verdict: Verdict::Queued, ..first.clone() });
+    let row = desk.row(ANN, "a").await;
+    assert_eq!((row.row, row.to_asked.as_str(), row.attempts), (first.row, "@bob", 0));
+    assert_eq!(desk.mailbox.outbox_payload(first.row).await.unwrap().as_deref(), Some(&b"hi"[..]));
+}
+
+#[tokio::test]
+async fn two_senders_with_one_id_and_one_text_have_two_rows() {
+    let desk = Desk::open();
+    let ann = desk.mailbox.accept(desk.draft(ANN, "1", "@carl", "hi")).await.unwrap();
+    let bob = desk.mailbox.accept(desk.draft(BOB, "1", "@carl", "hi")).await.unwrap();
+    assert_eq!((&ann.verdict, &bob.verdict), (&Verdict::Insert, &Verdict::Insert));
+    assert_ne!(ann.row, bob.row);
+    assert_eq!(desk.mailbox.outbox_counts().await.unwrap().pending, 2);
+}
+
+/// Rows `pending`, `inflight`, `done`, `dead` and `aborted`, each in its own lane and named after its state.
+pub async fn one_row_in_each_state(desk: &Desk) {
+    desk.send(ANN, "aborted", "@aborted").await;
+    desk.mailbox.abort(desk.row(ANN, "aborted").await.row, AbortedBy::Operator, desk.now).await.unwrap();
+    for (id, answer) in [("done", None), ("dead", Some(refused(ErrorCode::TooLarge)))] {
+        desk.send(ANN, id, &format!("@{id}")).await;
+        let frame = desk.frame().await;
+        let answer: Answer = answer.unwrap_or_else(|| desk.accepted(frame.rows[0].seq));
+        desk.settle(&frame, &[answer]).await;
+    }
+    desk.send(ANN, "inflight", "@inflight").await;
+    desk.frame().await;
+    desk.send(ANN, "pending", "@pending").await;
+}
+
+#[tokio::test]
+async fn every_cell_of_the_accept_table_answers_and_no_cell_changes_a_row() {
+    let desk = Desk::open();
+    one_row_in_each_state(&desk).await;
+    for status in Status::ALL {
+        let (id, to) = (status.word(), format!("@{status}"));
+        let before = desk.row(ANN, id).await;
+        assert_eq!(before.state.status(), *status);
+        let same = desk.mailbox.accept(desk.draft(ANN, id, &to, id)).await.unwrap();
+        let other = desk.mailbox.accept(desk.draft(ANN, id, &to, "something else")).await.unwrap();
+        match (status, same.verdict) {
+            (Status::Pending, Verdict::Queued) | (Status::Inflight, Verdict::Inflight) => {}
+            (Status::Done, Verdict::Duplicate(receipt)) => assert_eq!(receipt.history_id, before.seq),
+            (Status::Dead, Verdict::Conflict(conflict)) => {
+                assert_eq!(conflict.text(), "outbox_dead_fingerprint_match");
+                assert_eq!(conflict.reason.as_deref(), Some("too_large"));
+            }
+            (Status::Aborted, Verdict::Conflict(conflict)) => {
+                assert_eq!(conflict.text(), "outbox_aborted_fingerprint_match");
+            }
+            (status, verdict) => panic!("{status} answered {verdict:?}"),
+        }
+        let Verdict::Conflict(conflict) = other.verdict else {
+            panic!("{status}: another text must conflict")
+        };
+        assert_eq!(conflict.text(), format!("outbox_{status}_fingerprint_mismatch"));
+        assert_eq!(conflict.fingerprint, before.fingerprint);
+        assert_eq!(desk.row(ANN, id).await, before, "{status}: no verdict changes a row");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_64_concurrent_sends_of_one_id_one_is_stored_and_the_rest_are_told() {
+    let desk = Desk::open();
+    let folder = tempfile::tempdir().unwrap();
+    let mailbox = Mailbox::open(folder.path().join("mailbox.db"), Arc::new(OsEntropy)).unwrap();
+    let calls: Vec<_> = (0..64)
+        .map(|n| {
+            let text = if n % 2 == 0 { "even" } else { "odd" };
+            let draft: NewRow = desk.draft(ANN, "same", "@bob", text);
+            let mailbox = mailbox.clone();
+            (draft.clone(), tokio::spawn(async move { mailbox.accept(draft).await.unwrap() }))
+        })
+        .collect();
+    let key = OutboxKey::Client { sender: ANN, client_message_id: client_id("same") };
+    let mut inserted = 0;
+    for (draft, call) in calls {
+        let accepted = call.await.unwrap();
+        let stored = mailbox.outbox_row(key.clone()).await.unwrap().unwrap();
+        assert_eq!(accepted.row, stored.row, "everybody is told of the one row");
+        match accepted.verdict {
+            Verdict::Insert => {
+                inserted += 1;
+                assert_eq!(draft.row, stored.row);
+            }
+            Verdict::Queued => assert_eq!(draft.fingerprint, stored.fingerprint),
+            Verdict::Conflict(_) => assert_ne!(draft.fingerprint, stored.fingerprint),
+            Verdict::Inflight | Verdict::Duplicate(_) => panic!("nothing was claimed"),
+        }
+    }
+    assert_eq!(inserted, 1);
+    assert_eq!(mailbox.outbox_counts().await.unwrap().pending, 1);
+    mailbox.close().await;
+}

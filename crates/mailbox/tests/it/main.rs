@@ -1,0 +1,18 @@
+//! The mailbox through its doors, on real files.
+#![expect(clippy::unwrap_used, reason = "a test that meets an error ends there, in its helpers too")]
+
+mod accept;
+mod claim;
+mod desk;
+mod inbox;
+mod learn;
+mod life;
+mod operator;
+mod property;
+mod read;
+mod receipts;
+mod record;
+mod retention;
+mod schema;
+mod settle;
+mod start;

@@ -1,0 +1,101 @@
+//! Rungs that travel back to the sender's row.
+
+use mailbox::Receipt;
+use model::outbox::Status;
+use model::receipt::{Ended, Rung, Standing};
+use model::{DeliveryRung, MessageId, Timestamp};
+
+use crate::desk::{ANN, Desk, HOUR, client_id, message};
+
+fn receipt(id: MessageId, rung: DeliveryRung, at: Timestamp) -> Receipt {
+    Receipt { id, sender: ANN, client_message_id: client_id("a"), rung, at }
+}
+
+async fn apply(desk: &Desk, id: MessageId, rung: DeliveryRung) -> usize {
+    desk.mailbox.apply_receipts(vec![receipt(id, rung, desk.now)]).await.unwrap().len()
+}
+
+/// Ann's row `a` is done as message 1.
+async fn done() -> Desk {
+    let desk = Desk::open();
+    desk.send(ANN, "a", "@bob").await;
+    let frame = desk.frame().await;
+    desk.deliver(&frame).await;
+    desk
+}
+
+#[tokio::test]
+async fn rungs_rise_one_by_one_and_never_fall() {
+    let mut desk = done().await;
+    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(Rung::Accepted));
+    for (rung, standing) in [
+        (DeliveryRung::Delivered, Rung::Delivered),
+        (DeliveryRung::Notified, Rung::Notified),
+        (DeliveryRung::Engaged, Rung::Engaged),
+        (DeliveryRung::Processed, Rung::Processed),
+    ] {
+        desk.advance(HOUR);
+        assert_eq!(apply(&desk, message(1), rung).await, 1);
+        desk.crash();
+        assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(standing));
+    }
+    let before = desk.row(ANN, "a").await;
+    desk.advance(HOUR);
+    for rung in DeliveryRung::ALL {
+        assert_eq!(apply(&desk, message(1), *rung).await, 0, "{rung} after processed");
+    }
+    assert_eq!(desk.row(ANN, "a").await, before);
+    let rungs = before.rungs;
+    assert!(rungs.delivered_at < rungs.notified_at && rungs.engaged_at < rungs.processed_at);
+}
+
+#[tokio::test]
+async fn a_late_ack_takes_back_an_end() {
+    let desk = done().await;
+    apply(&desk, message(1), DeliveryRung::Expired).await;
+    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::Ended(Ended::Expired));
+    apply(&desk, message(1), DeliveryRung::DeadLetter).await;
+    let row = desk.row(ANN, "a").await;
+    assert_eq!((row.standing(), row.state.status()), (Standing::Ended(Ended::Dead), Status::Done));
+    apply(&desk, message(1), DeliveryRung::Delivered).await;
+    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(Rung::Delivered));
+}
+
+#[tokio::test]
+async fn a_receipt_for_another_message_or_another_id_changes_nothing() {
+    let desk = done().await;
+    let before = desk.row(ANN, "a").await;
+    assert_eq!(apply(&desk, message(2), DeliveryRung::Delivered).await, 0);
+    let unknown = Receipt {
+        client_message_id: client_id("b"),
+        ..receipt(message(1), DeliveryRung::Delivered, desk.now)
+    };
+    assert_eq!(desk.mailbox.apply_receipts(vec![unknown]).await.unwrap(), []);
+    assert_eq!(desk.row(ANN, "a").await, before);
+}
+
+#[tokio::test]
+async fn a_receipt_that_overtakes_the_acceptance_counts_once_the_acceptance_names_its_message() {
+    let desk = Desk::open();
+    desk.send(ANN, "a", "@bob").await;
+    let frame = desk.frame().await;
+    assert_eq!(apply(&desk, message(1), DeliveryRung::Delivered).await, 1);
+    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(Rung::Queued), "hearsay is no success");
+    desk.deliver(&frame).await;
+    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(Rung::Delivered));
+}
+
+#[tokio::test]
+async fn a_receipt_of_an_earlier_use_of_the_id_is_dropped_when_the_acceptance_names_another_message() {
+    let desk = Desk::open();
+    desk.send(ANN, "a", "@bob").await;
+    let frame = desk.frame().await;
+    apply(&desk, message(77), DeliveryRung::Processed).await;
+    desk.deliver(&frame).await;
+    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(Rung::Accepted));
+    assert_eq!(
+        apply(&desk, message(1), DeliveryRung::Delivered).await,
+        1,
+        "its own rungs start from the bottom"
+    );
+}
