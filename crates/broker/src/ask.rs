@@ -18,6 +18,9 @@ use wire::link::{Answer, Ask, ToNode};
 use wire::{ErrorBody, Refused};
 
 use crate::broker::Shared;
+use crate::explain;
+
+pub(crate) use read::{conversation_row, page, status_answer};
 
 /// The answer to one question of a link.
 pub(crate) async fn answer(shared: &Shared, link: &Link, ask: Ask) -> ToNode {
@@ -128,8 +131,10 @@ impl Asker<'_> {
             Question::TokenRevoke { id } => value(&self.owner()?.token_revoke(id).await?),
             Question::Policies => value(&self.policies().await?),
             Question::PoliciesSet(change) => value(&self.owner()?.policies_set(change).await?),
-            Question::Explain { .. }
-            | Question::WebhookCreate { .. }
+            Question::Explain { id } => {
+                value(&explain::explain(self.shared, &self.member, &id).await.map_err(storage)?)
+            }
+            Question::WebhookCreate { .. }
             | Question::Webhooks
             | Question::WebhookRotate { .. }
             | Question::WebhookEnable { .. }

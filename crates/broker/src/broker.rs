@@ -17,7 +17,7 @@ use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
-use crate::{health, link, wayin};
+use crate::{direct, health, link, wayin};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -111,6 +111,7 @@ impl Broker {
         Router::new()
             .merge(wayin::routes())
             .merge(link::routes())
+            .merge(direct::routes())
             .merge(health::routes())
             .with_state(self.shared.clone())
     }

@@ -7,6 +7,8 @@
 //! | `accept` | door 2: known id → budget → the ledger's transaction → the answer |
 //! | [`limiter`] | budgets per member and mesh |
 //! | `ask` | what members may know and decide |
+//! | `direct` | HTTP for callers with an API token |
+//! | `explain` | where is it, and why |
 //!
 //! Invariants:
 //!
@@ -20,6 +22,8 @@
 mod accept;
 mod ask;
 mod broker;
+mod direct;
+mod explain;
 mod health;
 pub mod limiter;
 mod link;

@@ -7,6 +7,7 @@
 
 pub mod ask;
 pub mod auth;
+pub mod direct;
 pub mod error;
 pub mod link;
 pub mod local;

@@ -2,7 +2,7 @@
 
 use ledger::{Fence, History, HistoryError, HistoryPage, Log, StatusQuestion, Via};
 use model::admission;
-use model::{ConversationId, ErrorCode, MemberId, MessageId, TopicName, limits};
+use model::{ConversationId, ErrorCode, Fingerprint, MemberId, MessageId, TopicName, limits};
 use wire::Refused;
 use wire::ask::{ConversationRow, MemberRow, Policies, RecipientRung, StatusAnswer, TopicRow};
 use wire::link::AcceptedRow;
@@ -48,6 +48,26 @@ pub(crate) fn conversation_row(row: &ledger::ConversationRow) -> ConversationRow
         head: row.head,
         last_at: row.last_at,
         awaiting: row.awaiting.map(|awaiting| awaiting.history_id),
+    }
+}
+
+/// The rule's word on an id, as it is told.
+pub(crate) fn status_answer(answer: admission::StatusAnswer, fingerprint: Fingerprint) -> StatusAnswer {
+    match answer {
+        admission::StatusAnswer::Accepted(receipt) => StatusAnswer::Accepted(AcceptedRow {
+            status: 200,
+            request_fingerprint: fingerprint,
+            broker_message_id: receipt.broker_message_id,
+            conversation: receipt.conversation,
+            history_id: receipt.history_id,
+            created_at: receipt.accepted_at,
+            duplicate: true,
+            history_available: true,
+        }),
+        admission::StatusAnswer::AcceptedOtherFingerprint => StatusAnswer::AcceptedOtherFingerprint,
+        admission::StatusAnswer::Retired => StatusAnswer::Retired,
+        admission::StatusAnswer::Absent => StatusAnswer::Absent,
+        admission::StatusAnswer::Unknown => StatusAnswer::Unknown,
     }
 }
 
@@ -104,22 +124,7 @@ impl Asker<'_> {
             ledger::LinkError::Storage(error) => storage(error),
         })?;
         let answer = answers.pop().expect("one answer for one question");
-        Ok(match answer {
-            admission::StatusAnswer::Accepted(receipt) => StatusAnswer::Accepted(AcceptedRow {
-                status: 200,
-                request_fingerprint: fingerprint,
-                broker_message_id: receipt.broker_message_id,
-                conversation: receipt.conversation,
-                history_id: receipt.history_id,
-                created_at: receipt.accepted_at,
-                duplicate: true,
-                history_available: true,
-            }),
-            admission::StatusAnswer::AcceptedOtherFingerprint => StatusAnswer::AcceptedOtherFingerprint,
-            admission::StatusAnswer::Retired => StatusAnswer::Retired,
-            admission::StatusAnswer::Absent => StatusAnswer::Absent,
-            admission::StatusAnswer::Unknown => StatusAnswer::Unknown,
-        })
+        Ok(status_answer(answer, fingerprint))
     }
 
     pub(super) async fn policies(&self) -> Result<Policies, Refused> {

@@ -1,0 +1,44 @@
+//! Direct HTTP at the fabric door, for callers with an API token.
+//!
+//! - Who calls and what the token may do is read from the ledger at every request; nothing is cached, so a revoked
+//!   token ends at once.
+//! - A message goes through the same accept as a link's; only its node and its send deadline are missing.
+//! - A conversation that is not the caller's to read answers exactly as one that does not exist.
+
+mod caller;
+mod explain;
+mod read;
+mod send;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query};
+use axum::routing::{get, post};
+use model::ErrorCode;
+use net::respond::Refusal;
+
+use crate::broker::Shared;
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/meshes/{mesh}/messages", post(send::to_mesh))
+        .route("/v1/meshes/{mesh}/messages/{client_message_id}", get(read::status))
+        .route("/v1/conversations", get(read::conversations))
+        .route("/v1/conversations/{id}", get(read::conversation))
+        .route("/v1/conversations/{id}/messages", post(send::to_conversation))
+        .route("/v1/explain/{id}", get(explain::explain))
+}
+
+/// The part of the address, or a refusal in our own shape.
+fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
+    path.map(|Path(part)| part).map_err(|_| Refusal::plain(ErrorCode::NotFound))
+}
+
+/// The query, or a refusal in our own shape.
+fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
+    query
+        .map(|Query(asked)| asked)
+        .map_err(|rejection| Refusal::new(ErrorCode::InvalidRequest, rejection.body_text()))
+}

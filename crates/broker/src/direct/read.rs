@@ -1,0 +1,102 @@
+//! Reading: what became of an id, and conversations.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use http::StatusCode;
+use ledger::{Log, StatusQuestion};
+use model::admission::{self, Known, KnownState};
+use model::{ClientMessageId, limits};
+use net::respond::{self, Refusal};
+use wire::ask::StatusAnswer;
+use wire::direct::{ConversationList, ListQuery, PageQuery, StatusQuery};
+use wire::log::{Page, PageRequest};
+
+use super::caller::Caller;
+use super::{part, query};
+use crate::ask::{conversation_row, page, status_answer};
+use crate::broker::{Shared, storage_refused};
+
+/// `GET /v1/meshes/{mesh}/messages/{client_message_id}`: of the caller's own messages. Never fences.
+pub(super) async fn status(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    path: Result<Path<(String, String)>, PathRejection>,
+    asked: Result<Query<StatusQuery>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let caller = caller.may_ask()?;
+    let (mesh, id) = part(path)?;
+    shared.check_mesh(&mesh)?;
+    let (id, asked): (ClientMessageId, StatusQuery) = (id.parse()?, query(asked)?);
+    let storage = |error| storage_refused(&error);
+    let known = shared.ledger.known(caller.member.id, &id).await.map_err(storage)?;
+    let now = shared.ledger.now().await.map_err(storage)?;
+    let window = shared.ledger.mesh().await.map_err(storage)?.policies.dedupe;
+    let question = StatusQuestion {
+        sender: caller.member.id,
+        client_message_id: id,
+        // Without a fingerprint any message under the id is the one asked for.
+        fingerprint: asked.request_fingerprint.unwrap_or_else(|| held(known.as_ref())),
+        first_attempt_at: asked.first_attempt_at.unwrap_or(now),
+    };
+    let answer = admission::message_status(
+        known.as_ref(),
+        &question.fingerprint,
+        question.first_attempt_at,
+        window,
+        now,
+    );
+    let mut answer = status_answer(answer, question.fingerprint);
+    if let (
+        StatusAnswer::Accepted(row),
+        Some(Known { state: KnownState::Accepted { history_available, .. }, .. }),
+    ) = (&mut answer, known)
+    {
+        row.history_available = history_available;
+    }
+    Ok(respond::json(StatusCode::OK, &answer))
+}
+
+fn held(known: Option<&Known>) -> model::Fingerprint {
+    known.map_or(model::Fingerprint::from_bytes([0; 32]), |known| known.fingerprint)
+}
+
+/// `GET /v1/conversations`
+pub(super) async fn conversations(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    asked: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let caller = caller.may_read()?;
+    let limit = query(asked)?.limit.unwrap_or(limits::PAGE_ROWS_DEFAULT).clamp(1, limits::PAGE_ROWS_MAX);
+    let rows = shared
+        .ledger
+        .conversations(caller.member.id, limit)
+        .await
+        .map_err(|error| storage_refused(&error))?;
+    let conversations = rows.iter().map(conversation_row).collect();
+    Ok(respond::json(StatusCode::OK, &ConversationList { conversations }))
+}
+
+/// `GET /v1/conversations/{id}`
+pub(super) async fn conversation(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    id: Result<Path<String>, PathRejection>,
+    asked: Result<Query<PageQuery>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let caller = caller.may_read()?;
+    let PageQuery { limit, before } = query(asked)?;
+    let found = match part(id)?.parse() {
+        Ok(id) => {
+            page(&shared, &Log::Conversation(id), caller.member.id, PageRequest { before, limit }).await?
+        }
+        Err(_) => None,
+    };
+    // Absent and unreadable look alike: an empty log.
+    let empty =
+        || Page { messages: Vec::new(), cursor: String::new(), before: String::new(), has_more: false };
+    Ok(respond::json(StatusCode::OK, &found.unwrap_or_else(empty)))
+}

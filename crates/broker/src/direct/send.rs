@@ -1,0 +1,126 @@
+//! Handing over a message without a daemon. The answer is the broker's own: durable when it says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use ledger::{Admission, LinkError, Member, Via};
+use model::{ClientMessageId, ErrorCode};
+use net::respond::{self, Json, Refusal};
+use wire::Refused;
+use wire::direct::{AcceptAnswer, PostRequest};
+use wire::local::{IDEMPOTENCY_HEADER, SendRequest};
+
+use super::caller::Caller;
+use super::part;
+use crate::accept::{Item, Times, Word};
+use crate::broker::{Shared, storage_refused};
+
+/// `POST /v1/meshes/{mesh}/messages`
+pub(super) async fn to_mesh(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    mesh: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    Json(request): Json<SendRequest>,
+) -> Result<Response, Refusal> {
+    let caller = caller.may_send()?;
+    shared.check_mesh(&part(mesh)?)?;
+    if let Some(named) = &request.mesh {
+        shared.check_mesh(named)?;
+    }
+    accept(&shared, &caller.member, request, &headers).await
+}
+
+/// `POST /v1/conversations/{id}/messages`
+pub(super) async fn to_conversation(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    Json(request): Json<PostRequest>,
+) -> Result<Response, Refusal> {
+    let caller = caller.may_send()?;
+    let absent = || Refusal::plain(ErrorCode::ConversationNotFound);
+    let id = part(id)?.parse().map_err(|_| absent())?;
+    let found =
+        shared.ledger.conversation(id, caller.member.id).await.map_err(|error| storage_refused(&error))?;
+    let to = found.ok_or_else(absent)?.place.name.to_string();
+    accept(&shared, &caller.member, request.towards(to), &headers).await
+}
+
+impl Shared {
+    /// A ledger holds one mesh; its id or its slug names it.
+    pub(super) fn check_mesh(&self, named: &str) -> Result<(), Refusal> {
+        if named == self.mesh.slug || named == self.mesh.id.to_string() {
+            Ok(())
+        } else {
+            Err(Refusal::new(ErrorCode::NotFound, "This broker serves another mesh."))
+        }
+    }
+}
+
+async fn accept(
+    shared: &Shared,
+    sender: &Member,
+    request: SendRequest,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let now = shared.ledger.now().await.map_err(|error| storage_refused(&error))?;
+    let key = request.key(idempotency_key(headers)?)?;
+    let id = key.unwrap_or_else(|| ClientMessageId::mint(now, shared.entropy.as_ref()));
+    let item = Item::check(request.into_fields(id.clone())?, None, Times::default(), now)?;
+    let words = shared.accept().lane(Via::Broker, sender.id, vec![Ok(item)]).await;
+    let mut words = words.map_err(|error| match error {
+        LinkError::Refused(refused) => Refusal::plain(refused.code()),
+        LinkError::Storage(error) => storage_refused(&error),
+    })?;
+    answer(id, words.pop().expect("one word for one message"))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let malformed =
+        || Refusal::new(ErrorCode::InvalidRequest, "Idempotency-Key must be one line of plain text.");
+    let mut lines = headers.get_all(IDEMPOTENCY_HEADER).iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => Ok(None),
+        (Some(line), None) => line.to_str().map(Some).map_err(|_| malformed()),
+        (Some(_), Some(_)) => Err(malformed()),
+    }
+}
+
+fn answer(id: ClientMessageId, word: Word) -> Result<Response, Refusal> {
+    match word {
+        Word::Accepted { receipt, admission, .. } => {
+            let (status, duplicate, history_available) = match admission {
+                Admission::New => (StatusCode::CREATED, false, None),
+                Admission::Duplicate { history_available } => (StatusCode::OK, true, Some(history_available)),
+            };
+            let body = AcceptAnswer {
+                broker_message_id: receipt.broker_message_id,
+                client_message_id: id,
+                conversation: receipt.conversation,
+                history_id: receipt.history_id,
+                created_at: receipt.accepted_at,
+                duplicate,
+                history_available,
+                first_seen_at: duplicate.then_some(receipt.accepted_at),
+            };
+            Ok(respond::json(status, &body))
+        }
+        Word::Refused(refused) => Err(with_retry_after(refused)),
+        Word::NotTried => Err(Refusal::plain(ErrorCode::Unavailable)),
+    }
+}
+
+fn with_retry_after(refused: Refused) -> Refusal {
+    let wait_ms = refused.more.get("retry_after_ms").and_then(serde_json::Value::as_u64);
+    let refusal = Refusal::from(refused);
+    match wait_ms {
+        Some(wait_ms) => refusal.retry_after(Duration::from_millis(wait_ms)),
+        None => refusal,
+    }
+}

@@ -1,0 +1,179 @@
+//! Direct HTTP at the fabric door: scripts and services with an API token.
+
+use model::{ClientMessageId, ConversationId, Fingerprint, MessageId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::ask::ConversationRow;
+use crate::local::SendRequest;
+use crate::text;
+
+/// `POST /v1/conversations/{id}/messages`: a [`SendRequest`] whose destination the address names.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PostRequest {
+    /// The text.
+    pub body: String,
+    /// The caller's key; minted when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_message_id: Option<String>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Anything structured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Box<RawValue>>,
+    /// Members named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<String>,
+    /// The message it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// A conversation of the caller's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corr_id: Option<String>,
+    /// now, next or low.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// Whether the conversation waits for an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expects_input: Option<bool>,
+    /// An instant after which it must not be delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliver_by: Option<String>,
+    /// The same as seconds from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<u32>,
+    /// Automatic replies before this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<u8>,
+}
+
+/// 201 for a new message, 200 for one accepted before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptAnswer {
+    /// The broker's id.
+    #[serde(with = "text")]
+    pub broker_message_id: MessageId,
+    /// The caller's key.
+    #[serde(with = "text")]
+    pub client_message_id: ClientMessageId,
+    /// Its log.
+    #[serde(with = "text")]
+    pub conversation: ConversationId,
+    /// Its place there.
+    pub history_id: u64,
+    /// When it was accepted.
+    #[serde(with = "text")]
+    pub created_at: Timestamp,
+    /// Whether an earlier copy did it.
+    pub duplicate: bool,
+    /// For a duplicate: whether the message row still exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_available: Option<bool>,
+    /// For a duplicate: when the first copy came.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub first_seen_at: Option<Timestamp>,
+}
+
+/// The query of `GET /v1/meshes/{mesh}/messages/{client_message_id}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatusQuery {
+    /// What was asked under the id; without it any message under the id counts.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub request_fingerprint: Option<Fingerprint>,
+    /// When it was first tried; without it, within the window.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub first_attempt_at: Option<Timestamp>,
+}
+
+/// The query of a page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageQuery {
+    /// How many rows, at most 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Rows before this cursor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+/// The query of a list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// How many rows, at most 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// `GET /v1/conversations`
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ConversationList {
+    /// Last active first.
+    pub conversations: Vec<ConversationRow>,
+}
+
+impl PostRequest {
+    /// The same towards `to`.
+    pub fn towards(self, to: String) -> SendRequest {
+        SendRequest {
+            to,
+            body: Some(self.body),
+            message: None,
+            client_message_id: self.client_message_id,
+            kind: self.kind,
+            meta: self.meta,
+            mentions: self.mentions,
+            reply_to: self.reply_to,
+            corr_id: self.corr_id,
+            priority: self.priority,
+            expects_input: self.expects_input,
+            deliver_by: self.deliver_by,
+            ttl: self.ttl,
+            hops: self.hops,
+            mesh: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_post_is_a_send_to_the_conversation_it_names() {
+        let json = r#"{"body":"hi","client_message_id":"a","kind":"reply","meta":{"x":1},"mentions":["ci"],"reply_to":"r",
+            "corr_id":"c","priority":"now","expects_input":true,"ttl":5,"hops":1}"#;
+        let post: PostRequest = serde_json::from_str(json).unwrap();
+        let send = post.towards("#alerts".into());
+        let fields = send.into_fields("a".parse().unwrap()).unwrap();
+        assert_eq!((fields.to.to_string().as_str(), fields.body.as_str(), fields.hops), ("#alerts", "hi", 1));
+        assert_eq!((fields.kind.word(), fields.priority.word(), fields.ttl), ("reply", "now", Some(5)));
+        assert!(fields.expects_input && fields.meta.is_some());
+        assert_eq!((fields.reply_to.as_deref(), fields.corr_id.as_deref()), (Some("r"), Some("c")));
+        assert!(serde_json::from_str::<PostRequest>(r##"{"body":"hi","to":"#x"}"##).is_err());
+    }
+
+    #[test]
+    fn only_a_duplicate_says_when_it_was_first_seen() {
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+        let mut answer = AcceptAnswer {
+            broker_message_id: id.parse().unwrap(),
+            client_message_id: "a".parse().unwrap(),
+            conversation: id.parse().unwrap(),
+            history_id: 3,
+            created_at: Timestamp::from_micros(0),
+            duplicate: false,
+            history_available: None,
+            first_seen_at: None,
+        };
+        let json = serde_json::to_value(&answer).unwrap();
+        assert!(json.get("first_seen_at").is_none() && json.get("history_available").is_none());
+        answer.first_seen_at = Some(answer.created_at);
+        let json = serde_json::to_value(&answer).unwrap();
+        assert_eq!(json["first_seen_at"], "1970-01-01T00:00:00.000000Z");
+    }
+}
