@@ -84,9 +84,6 @@ impl Engine {
 
     /// Hands a job to the writer, or refuses at once.
     pub(crate) fn submit_write(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
-        if let Some(stopped) = self.stop.error(&self.path) {
-            return Err(stopped);
-        }
         match &self.place {
             Place::Threads { writes, .. } => {
                 self.enqueue(writes, job, &self.gauges.waiting, self.bounds.queue_max)

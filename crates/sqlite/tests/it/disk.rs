@@ -131,6 +131,35 @@ fn after_a_failed_sync_nothing_is_written_and_no_sync_is_tried_again() {
 }
 
 #[test]
+fn what_waited_behind_a_failed_sync_is_refused_and_not_written() {
+    let folder = tempdir().unwrap();
+    let (disk, options) = faulty(&folder);
+    let db = Db::open(options.bounds(Bounds { batch_jobs_max: 1, ..Bounds::default() })).unwrap();
+    let (Gate { begun, release }, hold) = gate();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut first = Box::pin(db.write("hold", hold));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    begun.recv().unwrap();
+    let mut writes = ["unknown", "behind"].map(|word| Box::pin(db.write("add", add(word))));
+    assert!(writes.iter_mut().all(|write| write.as_mut().poll(&mut context).is_pending()));
+    disk.fail_once(Kind::Sync, Trouble::Error, 0);
+    release.send(()).unwrap();
+    let last = db.write_blocking("add", add("last"));
+    assert!(matches!(last, Err(NoteError::Storage(StorageError::Stopped { .. }))), "{last:?}");
+    for write in &mut writes {
+        let told = write.as_mut().poll(&mut context);
+        assert!(
+            matches!(told, Poll::Ready(Err(NoteError::Storage(StorageError::Stopped { .. })))),
+            "{told:?}"
+        );
+    }
+    drop((first, writes));
+    db.close_blocking();
+    let found = words(&open(&folder));
+    assert!(found.is_empty() || found == ["unknown"], "{found:?}");
+}
+
+#[test]
 fn an_error_while_writing_a_commit_stops_writing() {
     let folder = tempdir().unwrap();
     let (disk, options) = faulty(&folder);
