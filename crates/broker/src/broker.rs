@@ -1,10 +1,12 @@
 //! The broker as the binary sees it: opened over a ledger, merged onto a door, stopped.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use ledger::{Ledger, MeshSetup, Role, StorageError};
-use model::{Clock, Entropy, ErrorCode, NodeKey};
+use model::outbox::DedupeWindow;
+use model::{Clock, Entropy, ErrorCode, NodeKey, admission, limits};
 use net::handshake::KeyPair;
 use net::respond::Refusal;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +19,7 @@ use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
-use crate::{direct, health, link, wayin};
+use crate::{direct, health, janitor, link, wayin};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -46,6 +48,8 @@ pub struct Config {
     pub version: String,
     /// Where nodes elsewhere reach this broker, for invites.
     pub public_url: Option<String>,
+    /// How long messages are kept, at least [`limits::MESSAGE_RETENTION_DAYS_MIN`] days; nothing means for ever.
+    pub message_retention: Option<Duration>,
 }
 
 /// Why a broker cannot start.
@@ -54,6 +58,12 @@ pub enum StartError {
     /// The ledger.
     #[error("the ledger cannot be used: {0}")]
     Ledger(#[from] StorageError),
+    /// Messages would be pruned while they may still be delivered.
+    #[error("messages must be kept at least {} days", limits::MESSAGE_RETENTION_DAYS_MIN)]
+    RetentionTooShort,
+    /// Ids would be forgotten while copies may still be under way.
+    #[error("accepted ids must be remembered at least {} days", limits::DEDUPE_DAYS_MIN)]
+    DedupeWindowTooShort,
 }
 
 /// A running broker. Clones are handles to the same one.
@@ -84,6 +94,7 @@ impl Broker {
     /// Reads the mesh and its issuer key; makes both on an empty ledger.
     pub async fn open(parts: Parts) -> Result<Broker, StartError> {
         let Parts { ledger, limiter, limiter_counters, budgets, clock, entropy, config } = parts;
+        config.check()?;
         let mesh = ledger.setup(config.mesh.clone()).await?;
         let issuer = KeyPair::from_secret(&ledger.issuer().await?.0);
         let shared = Shared {
@@ -116,9 +127,9 @@ impl Broker {
             .with_state(self.shared.clone())
     }
 
-    /// Begins background work.
+    /// Begins background work. Once.
     pub fn start(&self) {
-        self.shared.tasks.close();
+        self.shared.tasks.spawn(janitor::keep(self.shared.clone()));
     }
 
     /// Ends background work and waits for it. Links end with their door.
@@ -159,6 +170,26 @@ impl Broker {
     }
 }
 
+impl Config {
+    /// `mesh` with nothing else decided.
+    pub fn new(mesh: MeshSetup, version: impl Into<String>) -> Self {
+        Self { mesh, version: version.into(), public_url: None, message_retention: None }
+    }
+
+    fn check(&self) -> Result<(), StartError> {
+        let floor = admission::days_long(limits::MESSAGE_RETENTION_DAYS_MIN);
+        if self.message_retention.is_some_and(|retention| retention < floor) {
+            return Err(StartError::RetentionTooShort);
+        }
+        match self.mesh.policies.dedupe {
+            DedupeWindow::Days(days) if days < limits::DEDUPE_DAYS_MIN => {
+                Err(StartError::DedupeWindowTooShort)
+            }
+            DedupeWindow::Days(_) | DedupeWindow::Permanent => Ok(()),
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn accept(&self) -> Accept<'_> {
         Accept {
@@ -177,9 +208,7 @@ pub(crate) fn storage_refused(error: &StorageError) -> Refusal {
     let code = error.code();
     let refusal = Refusal::plain(code);
     match code {
-        ErrorCode::StorageBusy | ErrorCode::Unavailable => {
-            refusal.retry_after(model::limits::RETRY_DELAY_MIN)
-        }
+        ErrorCode::StorageBusy | ErrorCode::Unavailable => refusal.retry_after(limits::RETRY_DELAY_MIN),
         _ => refusal,
     }
 }

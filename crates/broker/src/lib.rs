@@ -9,6 +9,8 @@
 //! | `ask` | what members may know and decide |
 //! | `direct` | HTTP for callers with an API token |
 //! | `explain` | where is it, and why |
+//! | `janitor` | what ends by itself, and the audit of the books |
+//! | `audit` | who was let in, what owners decided |
 //!
 //! Invariants:
 //!
@@ -21,14 +23,18 @@
 
 mod accept;
 mod ask;
+mod audit;
 mod broker;
 mod direct;
 mod explain;
 mod health;
+mod janitor;
 pub mod limiter;
 mod link;
 mod message;
 pub mod metrics;
 mod wayin;
 
+pub use audit::TARGET as AUDIT_TARGET;
 pub use broker::{Broker, Config, Parts, StartError};
+pub use janitor::check;

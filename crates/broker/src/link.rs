@@ -27,6 +27,7 @@ use net::respond::Refusal;
 use net::socket::{Socket, Upgrade};
 use wire::auth::AUDIENCE_LINK;
 
+use crate::audit::{Event, Kept};
 use crate::broker::{Shared, storage_refused};
 use crate::wayin::{hash_of, refused};
 
@@ -70,12 +71,22 @@ async fn admit(shared: &Shared, upgrade: &Upgrade) -> Result<Admitted, Refusal> 
     match mesh.policies.connections {
         ConnectionPolicy::PreferNewest => {}
         ConnectionPolicy::PreferOldest => {
-            let holder = shared.ledger.ticket_node(ticket, AUDIENCE_LINK).await;
-            if shared.links.is_live(&holder.map_err(|error| refused(&error))?) {
+            let node =
+                shared.ledger.ticket_node(ticket, AUDIENCE_LINK).await.map_err(|error| refused(&error))?;
+            if shared.links.is_live(&node) {
+                Event::ConcurrentConnection { node: &node, kept: Kept::Oldest }.record();
                 return Ok(Admitted::Occupied);
             }
         }
     }
     let joined = shared.ledger.redeem(ticket, AUDIENCE_LINK).await.map_err(|error| refused(&error))?;
+    let node = &joined.link.node;
+    if joined.first_join {
+        Event::NodeJoined { node, person: &joined.person.name }.record();
+    }
+    if shared.links.is_live(node) {
+        Event::ConcurrentConnection { node, kept: Kept::Newest }.record();
+    }
+    Event::LinkOpened { node, epoch: joined.link.epoch }.record();
     Ok(Admitted::Joined(Box::new(joined)))
 }

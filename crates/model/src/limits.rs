@@ -186,3 +186,13 @@ pub const WEBHOOK_ATTEMPTS_MAX: u32 = 12;
 pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long the old secret of a rotated webhook signs beside the new one.
 pub const WEBHOOK_ROTATION: Duration = Duration::from_secs(24 * 3600);
+/// Between two rounds of the broker's janitor: what ends, ends this much late at most.
+pub const JANITOR_EVERY: Duration = Duration::from_secs(60);
+/// Between two audits of the books; each reads all of them.
+pub const ORPHAN_CHECK_EVERY: Duration = Duration::from_secs(24 * 3600);
+/// Rows younger than this are not audited: their transaction may be under way.
+pub const ORPHAN_AGE_MIN: Duration = Duration::from_secs(5 * 60);
+/// Orphans one audit names; any at all is an alarm.
+pub const ORPHANS_NAMED_MAX: usize = 1_000;
+/// The shortest time messages may be kept: undelivered rows live as long.
+pub const MESSAGE_RETENTION_DAYS_MIN: u32 = 90;

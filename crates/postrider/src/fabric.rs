@@ -64,11 +64,10 @@ impl Fabric {
             budgets,
             clock,
             entropy,
-            config: Config {
-                mesh: MeshSetup { slug: OWN_MESH.to_owned(), policies: Policies::default() },
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                public_url: None,
-            },
+            config: Config::new(
+                MeshSetup { slug: OWN_MESH.to_owned(), policies: Policies::default() },
+                env!("CARGO_PKG_VERSION"),
+            ),
         };
         let broker = Broker::open(parts).await.map_err(anyhow::Error::from)?;
         broker.start();

@@ -11,6 +11,7 @@ use wire::ask::{Done, Invite, MemberRow, Policies, PolicyChange, Scope, Token, T
 
 use super::read::{member_row, topic_row};
 use super::{Asker, managed, storage};
+use crate::audit::{Decision, Event};
 use crate::wayin::{self, hash_of};
 
 /// The word for ids that are never forgotten.
@@ -35,7 +36,9 @@ impl Asker<'_> {
             TopicPolicy::Open => {}
             TopicPolicy::Declared => drop(self.owner()?),
         }
-        self.shared.ledger.create_topic(self.member.id, &topic).await.map(topic_row).map_err(managed)
+        let row = self.shared.ledger.create_topic(self.member.id, &topic).await.map_err(managed)?;
+        self.decided(Decision::TopicCreated { topic: &topic });
+        Ok(topic_row(row))
     }
 
     pub(super) async fn topic_subscribe(&self, topic: TopicName) -> Result<Done, Refused> {
@@ -67,11 +70,14 @@ impl Asker<'_> {
 
     pub(super) async fn member_remove(&self, name: MemberName) -> Result<Done, Refused> {
         self.shared.ledger.remove_member(&name).await.map_err(managed)?;
+        self.decided(Decision::MemberRemoved { member: &name });
         Ok(Done {})
     }
 
     pub(super) async fn invite_create(&self, node: Option<NodeName>) -> Result<Invite, Refused> {
-        wayin::create_invite(self.shared, node, Role::Member).await.map_err(storage)
+        let invite = wayin::create_invite(self.shared, node, Role::Member).await.map_err(storage)?;
+        self.decided(Decision::InviteCreated { node: invite.node.as_ref() });
+        Ok(invite)
     }
 
     pub(super) async fn invites(&self) -> Result<Vec<wire::ask::InviteRow>, Refused> {
@@ -84,6 +90,7 @@ impl Asker<'_> {
         let row = rows.iter().find(|row| invite_id(&row.hash) == id);
         let row = row.ok_or_else(|| Refused::plain(ErrorCode::NotFound))?;
         if self.shared.ledger.revoke_invite(row.hash).await.map_err(storage)? {
+            self.decided(Decision::InviteRevoked { id });
             Ok(Done {})
         } else {
             Err(Refused::plain(ErrorCode::TokenAlreadyUsed))
@@ -110,6 +117,7 @@ impl Asker<'_> {
         let token = Secret::mint(self.shared.entropy.as_ref());
         let new = NewToken { hash: hash_of(&token), member: member.id, scopes: scopes_of(scopes) };
         let created = self.shared.ledger.create_token(new).await.map_err(managed)?;
+        self.decided(Decision::TokenCreated { id: created.id.0, member: &created.member.name });
         Ok(Token { token: token.reveal().to_owned(), row: token_row(created) })
     }
 
@@ -120,6 +128,7 @@ impl Asker<'_> {
 
     pub(super) async fn token_revoke(&self, id: u64) -> Result<Done, Refused> {
         if self.shared.ledger.revoke_token(TokenId(id)).await.map_err(storage)? {
+            self.decided(Decision::TokenRevoked { id });
             Ok(Done {})
         } else {
             Err(Refused::plain(ErrorCode::NotFound))
@@ -130,7 +139,12 @@ impl Asker<'_> {
         let mesh = self.shared.ledger.mesh().await.map_err(storage)?;
         let policies = changed(mesh.policies, &change)?;
         let mesh = self.shared.ledger.set_policies(policies).await.map_err(storage)?;
+        self.decided(Decision::PoliciesSet);
         Ok(policies_row(&mesh.policies))
+    }
+
+    fn decided(&self, what: Decision<'_>) {
+        Event::Decided { by: &self.member.name, what }.record();
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use broker::limiter::{Ask, Budgets, Counters, Limiter, MemoryLimiter, Verdict};
-use broker::{Broker, Config, Parts};
+use broker::{Broker, Config, Parts, StartError};
 use ledger::{ConnectionPolicy, MeshSetup, Policies, SqliteLedger, TopicPolicy};
 use model::outbox::DedupeWindow;
 use model::{Clock, OsEntropy, SystemClock, Timestamp};
@@ -36,6 +36,7 @@ pub struct Props {
     pub clock: Arc<dyn Clock>,
     pub limiter: Option<Arc<dyn Limiter>>,
     pub policies: Policies,
+    pub message_retention: Option<Duration>,
 }
 
 /// Lets nothing pass.
@@ -55,7 +56,7 @@ impl Default for Props {
             dedupe: DedupeWindow::Days(365),
             connections: ConnectionPolicy::PreferNewest,
         };
-        Self { clock: Arc::new(SystemClock::start()), limiter: None, policies }
+        Self { clock: Arc::new(SystemClock::start()), limiter: None, policies, message_retention: None }
     }
 }
 
@@ -73,8 +74,13 @@ impl Scene {
     }
 
     pub async fn with(props: Props) -> Self {
+        Self::try_with(props).await.unwrap()
+    }
+
+    pub async fn try_with(props: Props) -> Result<Self, StartError> {
         let folder = tempfile::tempdir().unwrap();
-        let Props { clock, limiter, policies } = props;
+        let Props { clock, limiter, policies, message_retention } = props;
+        let mesh = MeshSetup { slug: "home".into(), policies };
         let (entropy, counters, budgets) =
             (Arc::new(OsEntropy), Arc::new(Counters::default()), Budgets::default());
         let path = folder.path().join("ledger.db");
@@ -88,13 +94,9 @@ impl Scene {
             budgets,
             clock,
             entropy,
-            config: Config {
-                mesh: MeshSetup { slug: "home".into(), policies },
-                version: "test".into(),
-                public_url: None,
-            },
+            config: Config { message_retention, ..Config::new(mesh, "test") },
         };
-        let broker = Broker::open(parts).await.unwrap();
+        let broker = Broker::open(parts).await?;
         broker.start();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -102,7 +104,7 @@ impl Scene {
         let router = protect(with_fallbacks(broker.router()), policy);
         let stop = CancellationToken::new();
         let serving = tokio::spawn(serve(Door::tcp(listener), router, stop.clone()));
-        Self { broker, ledger, address, stop, serving, _folder: folder }
+        Ok(Self { broker, ledger, address, stop, serving, _folder: folder })
     }
 
     /// A client of the door.

@@ -1,0 +1,114 @@
+//! What ends by itself: ids past their window, mail past its time, tokens of the way in, old messages. And the audit
+//! that looks for books which contradict each other.
+//!
+//! - Every round is bounded; a round that was cut short goes on at once, so a backlog never holds the writer for long.
+//! - A round may run in several broker processes at the same time: each change is one transaction that states what
+//!   it expects.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::{Ledger, Orphan, StorageError};
+use model::{Timestamp, limits};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::broker::Shared;
+
+/// Sweeps until the broker stops.
+pub(crate) async fn keep(shared: Arc<Shared>) {
+    let mut rounds = interval(limits::JANITOR_EVERY);
+    let mut audits = interval(limits::ORPHAN_CHECK_EVERY);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    audits.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            _ = rounds.tick() => {
+                if let Err(error) = round(&shared).await {
+                    tracing::error!(%error, "a round of the janitor ended early; the next one goes on");
+                }
+            }
+            _ = audits.tick() => {
+                if let Err(error) = audit(&shared).await {
+                    tracing::error!(%error, "the books could not be audited");
+                }
+            }
+        }
+    }
+}
+
+/// Rows of the books that contradict each other, except the youngest: they may be about to be written.
+pub async fn check(ledger: &dyn Ledger) -> Result<Vec<Orphan>, StorageError> {
+    let before = earlier(ledger.now().await?, limits::ORPHAN_AGE_MIN);
+    ledger.orphans(before, limits::ORPHANS_NAMED_MAX).await
+}
+
+async fn round(shared: &Shared) -> Result<(), StorageError> {
+    let ledger = shared.ledger.as_ref();
+    let limit = limits::SWEEP_ROWS_MAX;
+    let swept = ledger.sweep_way_in().await?;
+    let mut expired = 0;
+    while !shared.stop.is_cancelled() {
+        let changed = ledger.expire_undelivered(limit).await?;
+        expired += changed;
+        if changed < limit as u64 {
+            break;
+        }
+    }
+    let mut forgotten = 0;
+    while !shared.stop.is_cancelled() {
+        let changed = ledger.expire_dedupe(limit).await?;
+        forgotten += changed;
+        if changed < limit as u64 {
+            break;
+        }
+    }
+    let pruned = prune(shared).await?;
+    shared.metrics.ttl_sweeps.add_one();
+    if swept + expired + forgotten + pruned > 0 {
+        tracing::info!(swept, expired, forgotten, pruned, "janitor");
+    }
+    Ok(())
+}
+
+async fn prune(shared: &Shared) -> Result<u64, StorageError> {
+    let Some(retention) = shared.config.message_retention else { return Ok(0) };
+    let before = earlier(shared.ledger.now().await?, retention);
+    let mut pruned = 0;
+    while !shared.stop.is_cancelled() {
+        let round = shared.ledger.prune_messages(before, limits::SWEEP_ROWS_MAX).await?;
+        pruned += round.messages;
+        if !round.more {
+            break;
+        }
+    }
+    Ok(pruned)
+}
+
+async fn audit(shared: &Shared) -> Result<(), StorageError> {
+    let orphans = check(shared.ledger.as_ref()).await?;
+    shared.metrics.dedupe_orphan_check.add_one();
+    shared.metrics.dedupe_orphan_found.set(i64::try_from(orphans.len()).unwrap_or(i64::MAX));
+    shared.metrics.atomicity_violation_found.set(i64::from(!orphans.is_empty()));
+    for orphan in &orphans {
+        tracing::error!(?orphan, "the books contradict each other: an accept was not written whole");
+    }
+    Ok(())
+}
+
+fn earlier(now: Timestamp, span: Duration) -> Timestamp {
+    let micros = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_sub(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_instant_is_never_past_the_calendar() {
+        let now = Timestamp::from_micros(5_000_000);
+        assert_eq!(earlier(now, Duration::from_secs(2)), Timestamp::from_micros(3_000_000));
+        assert!(earlier(now, Duration::MAX) < now);
+    }
+}
