@@ -33,6 +33,11 @@ pub fn ledger(home: &Home) -> PathBuf {
     home.root().join("broker").join("ledger.db")
 }
 
+/// What a detached process says.
+pub fn log(home: &Home) -> PathBuf {
+    home.daemon().join("daemon.log")
+}
+
 /// A path for people: below the account's folder it begins with `~`.
 pub fn shown(path: &Path) -> String {
     let below = std::env::home_dir().and_then(|home| path.strip_prefix(home).ok().map(Path::to_path_buf));

@@ -2,29 +2,52 @@
 
 use std::time::Duration;
 
+use daemon::home::Home;
 use http::{HeaderName, Method};
 use model::{ErrorCode, limits};
 use net::client::{Ask, Client, ClientError, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wire::ask::Question;
 use wire::local::ACT_AS_HEADER;
 
 use crate::failure::Failure;
 use crate::home;
 
-/// The daemon of one home, as one member sees it.
+/// The daemon of one home, as one member sees it in one mesh.
 pub struct LocalDoor {
     client: Client,
     act_as: Option<String>,
+    mesh: Option<String>,
     shown: String,
 }
 
 impl LocalDoor {
-    /// The door of `home`; `act_as` names another member of this home.
-    pub fn of(home: &daemon::home::Home, act_as: Option<&str>) -> Result<Self, Failure> {
+    /// The door of `home`, as the home's person in its default mesh.
+    pub fn of(home: &Home) -> Result<Self, Failure> {
         let socket = home::socket(home)?;
         let shown = home::shown(&socket);
-        Ok(Self { client: Client::new(Target::Unix(socket)), act_as: act_as.map(str::to_owned), shown })
+        Ok(Self { client: Client::new(Target::Unix(socket)), act_as: None, mesh: None, shown })
+    }
+
+    /// The same as another member of this home, in another mesh.
+    pub fn with(mut self, act_as: Option<String>, mesh: Option<String>) -> Self {
+        (self.act_as, self.mesh) = (act_as, mesh);
+        self
+    }
+
+    /// The mesh that was named, for bodies that carry it.
+    pub fn mesh(&self) -> Option<String> {
+        self.mesh.clone()
+    }
+
+    /// Puts a question to the broker through the link.
+    pub async fn ask_broker<T: DeserializeOwned>(&self, question: &Question) -> Result<T, Failure> {
+        let mut body = serde_json::to_value(question).expect("questions are made of maps with text keys");
+        if let (Some(mesh), Some(body)) = (&self.mesh, body.as_object_mut()) {
+            body.insert("mesh".to_owned(), mesh.clone().into());
+        }
+        self.post("/v1/ask", &body).await
     }
 
     /// `GET path`.
@@ -34,12 +57,17 @@ impl LocalDoor {
 
     /// `GET path`, for a long poll.
     pub async fn get_within<T: DeserializeOwned>(&self, path: &str, timeout: Duration) -> Result<T, Failure> {
-        self.ask(Ask::new(Method::GET, path).timeout(timeout)).await
+        self.ask(Ask::new(Method::GET, self.in_mesh(path)).timeout(timeout)).await
     }
 
     /// `POST path` with a JSON body.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
         self.ask(Ask::new(Method::POST, path).json(body)).await
+    }
+
+    /// `DELETE path`.
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::DELETE, path)).await
     }
 
     /// Waits until nobody answers any more; the daemon ends its answers within a bound of its own.
@@ -52,6 +80,16 @@ impl LocalDoor {
         tokio::time::timeout(limits::DRAIN_TIMEOUT * 2, gone).await.map_err(|_| {
             Failure::refused(ErrorCode::Unavailable, "the daemon was asked to stop and still answers")
         })
+    }
+
+    fn in_mesh(&self, path: &str) -> String {
+        match &self.mesh {
+            Some(mesh) => {
+                let joint = if path.contains('?') { '&' } else { '?' };
+                format!("{path}{joint}mesh={mesh}")
+            }
+            None => path.to_owned(),
+        }
     }
 
     async fn ask<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, Failure> {

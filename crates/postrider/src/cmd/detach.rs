@@ -1,4 +1,4 @@
-//! `postrider up --detach`: the same process in the background; the prompt comes back when it is ready.
+//! `--detach`: the same process in the background; the prompt comes back when it is ready.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,21 +9,18 @@ use daemon::home::Home;
 use model::ErrorCode;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::home::shown;
 use crate::output::{Form, Output};
 
-pub async fn run(asked: &args::Up, home: &Home, output: &Output) -> Result<Exit, Failure> {
+/// Runs `words` in the background; its first line of JSON says that it is ready.
+pub async fn run(words: &[String], home: &Home, output: &Output) -> Result<Exit, Failure> {
     home.prepare().map_err(anyhow::Error::from)?;
-    let path = home.daemon().join("daemon.log");
+    let path = crate::home::log(home);
     let log =
         OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(anyhow::Error::from)?;
     let mut command = std::process::Command::new(std::env::current_exe().map_err(anyhow::Error::from)?);
-    command.arg("--json").arg("--home").arg(home.root()).arg("up");
-    if let Some(listen) = asked.listen {
-        command.arg("--listen").arg(listen.to_string());
-    }
+    command.arg("--json").arg("--home").arg(home.root()).args(words);
     // A group of its own: the terminal's Ctrl-C is not for it.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).process_group(0);
     let mut child = tokio::process::Command::from(command).spawn().map_err(anyhow::Error::from)?;

@@ -3,21 +3,23 @@
 use model::{Clock, SystemClock, Timestamp, limits};
 use wire::local::{InboxItem, InboxPage};
 
+use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
-use crate::local::LocalDoor;
 use crate::output::{Form, Output, age, headline, short_id};
-use daemon::home::Home;
 
 /// Room for a body on an 80-column line beside id, sender, place and age.
 const BODY_WIDTH: usize = 44;
 
-pub async fn run(asked: args::Inbox, home: &Home, output: &Output) -> Result<Exit, Failure> {
-    let door = LocalDoor::of(home, asked.act_as.as_deref())?;
+pub async fn run(asked: args::Inbox, context: &Context) -> Result<Exit, Failure> {
+    let (door, output) = (context.door()?, &context.output);
     let wait = asked.wait.unwrap_or_default().min(limits::LONG_POLL_MAX);
     let mut path = format!("/v1/inbox?limit={}&wait={}", asked.limit, wait.as_secs());
     if asked.unread {
         path.push_str("&unread_only=true");
+    }
+    if asked.seen {
+        path.push_str("&mark_seen=true");
     }
     let page: InboxPage = door.get_within(&path, wait + limits::ASK_TIMEOUT).await?;
     match output.form() {
@@ -44,7 +46,7 @@ fn print(page: &InboxPage, now: Timestamp, output: &Output) {
     if let Some(newest) = page.items.last() {
         output.text("");
         let id = short_id(newest.message.fields.client_message_id.as_str());
-        output.fact("newest", &format!("{id}; listing marks nothing as read"));
+        output.fact("answer", &format!("postrider reply {id} \"...\"       listing marks nothing as read"));
     }
 }
 

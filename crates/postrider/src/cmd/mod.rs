@@ -1,26 +1,72 @@
 //! One file per subcommand.
 
+mod agent;
+mod broker;
+mod daemon;
 mod detach;
 mod down;
+mod explain;
 mod inbox;
+mod invite;
+mod mesh;
+mod outbox;
+mod reply;
 mod send;
 mod status;
+mod token;
 mod topic;
 mod up;
+mod watch;
+mod webhook;
+
+use ::daemon::home::Home;
 
 use crate::args::{Args, Command};
 use crate::failure::{Exit, Failure};
+use crate::local::LocalDoor;
 use crate::output::Output;
+
+/// What every command is given.
+pub struct Context {
+    pub home: Home,
+    pub output: Output,
+    pub mesh: Option<String>,
+    pub act_as: Option<String>,
+}
+
+impl Context {
+    /// The local door as the acting member.
+    pub fn door(&self) -> Result<LocalDoor, Failure> {
+        Ok(LocalDoor::of(&self.home)?.with(self.act_as.clone(), self.mesh.clone()))
+    }
+
+    /// The local door as the home's person, in the named mesh.
+    pub fn own_door(&self) -> Result<LocalDoor, Failure> {
+        Ok(LocalDoor::of(&self.home)?.with(None, self.mesh.clone()))
+    }
+}
 
 /// Does what was asked.
 pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let home = crate::home::resolve(args.home.as_deref())?;
+    let context = Context { home, output: *output, mesh: args.mesh, act_as: args.act_as };
     match args.command {
-        Command::Up(up) => up::run(up, &home, output).await,
-        Command::Down => down::run(&home, output).await,
-        Command::Status => status::run(&home, output).await,
-        Command::Send(send) => send::run(send, &home, output).await,
-        Command::Inbox(inbox) => inbox::run(inbox, &home, output).await,
-        Command::Topic(topic) => topic::run(topic, &home, output).await,
+        Command::Up(up) => up::run(up, &context).await,
+        Command::Down => down::run(&context).await,
+        Command::Status => status::run(&context).await,
+        Command::Send(send) => send::run(send, &context).await,
+        Command::Inbox(inbox) => inbox::run(inbox, &context).await,
+        Command::Watch(watch) => watch::run(watch, &context).await,
+        Command::Reply(reply) => reply::run(reply, &context).await,
+        Command::Explain { id } => explain::run(&id, &context).await,
+        Command::Topic(topic) => topic::run(topic, &context).await,
+        Command::Agent(agent) => agent::run(agent, &context).await,
+        Command::Invite(invite) => invite::run(invite, &context).await,
+        Command::Join(join) => invite::join(join, &context).await,
+        Command::Mesh(mesh) => mesh::run(mesh, &context).await,
+        Command::Token(token) => token::run(token, &context).await,
+        Command::Webhook(webhook) => webhook::run(webhook, &context).await,
+        Command::Daemon(daemon) => daemon::run(daemon, &context).await,
+        Command::Broker(broker) => broker::run(broker, &context).await,
     }
 }

@@ -7,18 +7,18 @@ use model::{ErrorCode, Rung, limits};
 use serde_json::value::RawValue;
 use wire::local::{OutboxItem, SendAnswer, SendRequest};
 
+use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::local::LocalDoor;
 use crate::output::{Form, Output, clock_time, short_id};
-use daemon::home::Home;
 
 /// How long a person at a terminal is kept to see `accepted` too.
 const LOOK_ON: Duration = Duration::from_secs(1);
 
-pub async fn run(asked: args::Send, home: &Home, output: &Output) -> Result<Exit, Failure> {
-    let door = LocalDoor::of(home, asked.act_as.as_deref())?;
-    let request = request(&asked)?;
+pub async fn run(asked: args::Send, context: &Context) -> Result<Exit, Failure> {
+    let (door, output) = (context.door()?, &context.output);
+    let request = request(&asked, door.mesh())?;
     let answer: SendAnswer = door.post("/v1/send", &request).await?;
     print_queued(&answer, output);
     match asked.wait {
@@ -28,7 +28,7 @@ pub async fn run(asked: args::Send, home: &Home, output: &Output) -> Result<Exit
     }
 }
 
-fn request(asked: &args::Send) -> Result<SendRequest, Failure> {
+fn request(asked: &args::Send, mesh: Option<String>) -> Result<SendRequest, Failure> {
     let meta = asked
         .meta
         .as_deref()
@@ -38,12 +38,14 @@ fn request(asked: &args::Send) -> Result<SendRequest, Failure> {
         .transpose()?;
     Ok(SendRequest {
         to: destination(&asked.to),
-        body: Some(if asked.text == "-" { read_stdin()? } else { asked.text.clone() }),
+        body: Some(text(&asked.text)?),
         client_message_id: asked.id.clone(),
         meta,
         priority: asked.priority.clone(),
         reply_to: asked.reply_to.clone(),
         deliver_by: asked.deliver_by.clone(),
+        mentions: asked.mention.clone(),
+        mesh,
         ..SendRequest::default()
     })
 }
@@ -59,6 +61,11 @@ pub fn destination(to: &str) -> String {
     }
 }
 
+/// The words themselves, or what stands on stdin.
+pub fn text(typed: &str) -> Result<String, Failure> {
+    if typed == "-" { read_stdin() } else { Ok(typed.to_owned()) }
+}
+
 fn read_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     let bound = limits::BODY_BYTES_MAX as u64 + 1;
@@ -69,7 +76,8 @@ fn read_stdin() -> Result<String, Failure> {
     Ok(text)
 }
 
-fn print_queued(answer: &SendAnswer, output: &Output) {
+/// Says what is true of a message just handed over.
+pub fn print_queued(answer: &SendAnswer, output: &Output) {
     let id = answer.client_message_id.as_str();
     match output.form() {
         Form::Json => output.json(answer),
@@ -79,7 +87,8 @@ fn print_queued(answer: &SendAnswer, output: &Output) {
     }
 }
 
-async fn look_on(door: &LocalDoor, answer: &SendAnswer, output: &Output) -> Result<Exit, Failure> {
+/// Keeps a person for a moment, to say `accepted` too.
+pub async fn look_on(door: &LocalDoor, answer: &SendAnswer, output: &Output) -> Result<Exit, Failure> {
     let item = follow(door, answer, Rung::Accepted, LOOK_ON).await?;
     if reached(&item, Rung::Accepted) {
         print_accepted(&item, output);

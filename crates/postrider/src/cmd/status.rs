@@ -3,13 +3,13 @@
 use model::{Clock, SystemClock, Timestamp};
 use wire::local::{Health, MeshHealth};
 
+use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::local::LocalDoor;
 use crate::output::{Form, Output, age, clock_time};
-use daemon::home::Home;
 
-pub async fn run(home: &Home, output: &Output) -> Result<Exit, Failure> {
-    let door = LocalDoor::of(home, None)?;
+pub async fn run(context: &Context) -> Result<Exit, Failure> {
+    let door = context.door()?;
+    let output = &context.output;
     let health: Health = door.get("/v1/health").await?;
     match output.form() {
         Form::Json => output.json(&health),
@@ -24,6 +24,9 @@ pub async fn run(home: &Home, output: &Output) -> Result<Exit, Failure> {
 fn print(health: &Health, now: Timestamp, output: &Output) {
     for mesh in &health.meshes {
         print_mesh(mesh, now, output);
+    }
+    for problem in &health.problems {
+        output.fact("act", problem);
     }
     output.fact(
         "runs",

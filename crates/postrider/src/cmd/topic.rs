@@ -1,42 +1,72 @@
 //! `postrider topic`: logs that every member may read.
 
 use model::{TopicName, limits};
-use wire::link::TopicRow;
+use wire::ask::{Done, Question, TopicRow};
 use wire::log::Page;
 
+use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::local::LocalDoor;
 use crate::output::{Form, Output, clock_time, harmless};
-use daemon::home::Home;
 
-pub async fn run(asked: args::Topic, home: &Home, output: &Output) -> Result<Exit, Failure> {
-    let door = LocalDoor::of(home, None)?;
+pub async fn run(asked: args::Topic, context: &Context) -> Result<Exit, Failure> {
+    let door = context.door()?;
+    let output = &context.output;
     match asked {
         args::Topic::History { name, limit, all } => {
-            let name = name
-                .trim_start_matches('#')
-                .parse::<TopicName>()
-                .map_err(|error| Failure::usage(error.to_string()))?;
+            let name = parse(&name)?;
             let pages =
                 if all { whole_log(&door, &name).await? } else { vec![page(&door, &name, limit, "").await?] };
             pages.iter().rev().for_each(|page| print(page, output));
         }
         args::Topic::List => {
-            let topics: Vec<TopicRow> = door.get("/v1/topic/list").await?;
-            for topic in &topics {
-                match output.form() {
-                    Form::Json => output.json(topic),
-                    Form::Quiet => output.text(topic.topic.as_str()),
-                    Form::Text => {
-                        let mine = if topic.subscribed { "subscribed" } else { "" };
-                        output.text(format!("#{:<24} {:>6}  {mine}", topic.topic, topic.head).trim_end());
-                    }
-                }
-            }
+            let topics: Vec<TopicRow> = door.ask_broker(&Question::Topics).await?;
+            topics.iter().for_each(|topic| print_topic(topic, output));
+        }
+        args::Topic::Create { name } => {
+            let topic: TopicRow = door.ask_broker(&Question::TopicCreate { topic: parse(&name)? }).await?;
+            print_topic(&topic, output);
+        }
+        args::Topic::Subscribe { name } => {
+            let topic = parse(&name)?;
+            let _: Done = door.ask_broker(&Question::TopicSubscribe { topic: topic.clone() }).await?;
+            said(output, &topic, "subscribed", "from now on its messages come to your inbox");
+        }
+        args::Topic::Unsubscribe { name } => {
+            let topic = parse(&name)?;
+            let _: Done = door.ask_broker(&Question::TopicUnsubscribe { topic: topic.clone() }).await?;
+            said(output, &topic, "unsubscribed", "its log stays readable");
         }
     }
     Ok(Exit::Done)
+}
+
+fn parse(name: &str) -> Result<TopicName, Failure> {
+    name.trim_start_matches('#')
+        .parse()
+        .map_err(|error: model::error::Malformed| Failure::usage(error.to_string()))
+}
+
+fn print_topic(topic: &TopicRow, output: &Output) {
+    match output.form() {
+        Form::Json => output.json(topic),
+        Form::Quiet => output.text(topic.topic.as_str()),
+        Form::Text => {
+            let mine = if topic.subscribed { "subscribed" } else { "" };
+            output.text(format!("#{:<24} {:>6}  {mine}", topic.topic.as_str(), topic.head).trim_end());
+        }
+    }
+}
+
+fn said(output: &Output, topic: &TopicName, word: &str, means: &str) {
+    match output.form() {
+        Form::Json => {
+            output.json(&serde_json::json!({"topic": topic.as_str(), "subscribed": word == "subscribed"}))
+        }
+        Form::Quiet => output.text(topic.as_str()),
+        Form::Text => output.text(&format!("{word} #{topic}; {means}")),
+    }
 }
 
 /// Newest page first, back to the start of the log.

@@ -13,6 +13,7 @@ use model::{Clock, Entropy, ErrorCode, OsEntropy, SystemClock, limits};
 use tokio_util::sync::CancellationToken;
 use wire::local::Health;
 
+use super::Context;
 use crate::fabric::OWN_MESH;
 use crate::failure::{Exit, Failure};
 use crate::home::{ledger, shown};
@@ -20,9 +21,12 @@ use crate::local::LocalDoor;
 use crate::output::{Form, Output};
 use crate::{args, fabric, journal};
 
-pub async fn run(asked: args::Up, home: &Home, output: &Output) -> Result<Exit, Failure> {
+pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
+    let (home, output) = (&context.home, &context.output);
     if asked.detach {
-        return super::detach::run(&asked, home, output).await;
+        let mut words = vec!["up".to_owned()];
+        words.extend(asked.listen.map(|listen| format!("--listen={listen}")));
+        return super::detach::run(&words, home, output).await;
     }
     journal::start();
     refuse_second(home)?;
@@ -73,8 +77,8 @@ pub async fn run(asked: args::Up, home: &Home, output: &Output) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// The lock decides; it is taken for good by the daemon, after this look.
-fn refuse_second(home: &Home) -> Result<(), Failure> {
+/// Refuses when another process runs this home. The lock decides; it is taken for good by the daemon, after this look.
+pub fn refuse_second(home: &Home) -> Result<(), Failure> {
     home.prepare()
         .map_err(|source| start_failure(StartError::Home { path: home.root().to_owned(), source }))?;
     match net::local::lock_exclusive(&home.lock()) {
@@ -103,7 +107,8 @@ fn last_address(home: &Home) -> Option<SocketAddr> {
     settings.mesh(OWN_MESH)?.url.strip_prefix("http://")?.parse().ok()
 }
 
-fn start_failure(error: StartError) -> Failure {
+/// Why a daemon did not start, in the command line's form.
+pub fn start_failure(error: StartError) -> Failure {
     let shown = error.to_string();
     match error {
         StartError::AlreadyRunning { .. } => Failure::refused(ErrorCode::Unavailable, shown)
@@ -120,7 +125,8 @@ fn start_failure(error: StartError) -> Failure {
     }
 }
 
-async fn stop_on_signal(stop: CancellationToken) {
+/// Cancels `stop` at the first signal and ends the process at the second.
+pub async fn stop_on_signal(stop: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
@@ -140,7 +146,7 @@ async fn stop_on_signal(stop: CancellationToken) {
 
 /// Waits until the home's own mesh is linked, so that the first send after `ready` goes the whole way.
 async fn settled(home: &Home) -> Result<Option<Health>, Failure> {
-    let door = LocalDoor::of(home, None)?;
+    let door = LocalDoor::of(home)?;
     let linked = async {
         loop {
             let health: Health = door.get("/v1/health").await?;

@@ -1,5 +1,8 @@
 //! The words of the command line.
 
+mod manage;
+mod operate;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +12,9 @@ use model::Rung;
 
 use crate::output::Form;
 
+pub use manage::{Agent, Invite, Join, Mesh, Scope, Token, Webhook};
+pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
+
 /// The messaging fabric that agents and the people who run them trust.
 #[derive(Debug, Parser)]
 #[command(name = "postrider", version, propagate_version = true, max_term_width = 80)]
@@ -16,6 +22,12 @@ pub struct Args {
     /// Folder that holds this home's keys, outbox and inbox
     #[arg(long, global = true, env = "POSTRIDER_HOME", value_name = "DIR")]
     pub home: Option<PathBuf>,
+    /// Which mesh, when this home is in several
+    #[arg(long, global = true, value_name = "NAME")]
+    pub mesh: Option<String>,
+    /// Act as another member of this home
+    #[arg(long = "as", global = true, value_name = "NAME")]
+    pub act_as: Option<String>,
     /// Print one JSON object a line
     #[arg(long, global = true)]
     pub json: bool,
@@ -40,9 +52,40 @@ pub enum Command {
     Send(Send),
     /// List received messages; listing marks nothing as read
     Inbox(Inbox),
+    /// Print messages as they arrive
+    Watch(Watch),
+    /// Answer a received message
+    Reply(Reply),
+    /// Say where a message is and why; takes any id and changes nothing
+    Explain {
+        /// A client id, a message's id or an outbox row, or its last six or more characters
+        id: String,
+    },
     /// Topics: logs that every member may read
     #[command(subcommand)]
     Topic(Topic),
+    /// Agents with their home here
+    #[command(subcommand)]
+    Agent(Agent),
+    /// Make an invite for one more home
+    Invite(Invite),
+    /// Join a mesh by invite
+    Join(Join),
+    /// The meshes of this home
+    #[command(subcommand)]
+    Mesh(Mesh),
+    /// Tokens for direct HTTP callers
+    #[command(subcommand)]
+    Token(Token),
+    /// Push a topic's messages to an HTTP address
+    #[command(subcommand)]
+    Webhook(Webhook),
+    /// The daemon of this home, and its outbox
+    #[command(subcommand)]
+    Daemon(Daemon),
+    /// A broker alone, and the audit of its books
+    #[command(subcommand)]
+    Broker(Broker),
 }
 
 /// See [`Command::Up`].
@@ -69,6 +112,9 @@ pub struct Send {
     /// A JSON object to carry beside the text
     #[arg(long, value_name = "JSON")]
     pub meta: Option<String>,
+    /// Members to mention
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub mention: Vec<String>,
     /// now, next or low
     #[arg(long)]
     pub priority: Option<String>,
@@ -79,14 +125,11 @@ pub struct Send {
     #[arg(long, value_name = "TIME")]
     pub deliver_by: Option<String>,
     /// Return only when every recipient reached this rung
-    #[arg(long, value_name = "RUNG", value_parser = |word: &str| word.parse::<Rung>().map_err(|e| e.to_string()))]
+    #[arg(long, value_name = "RUNG", value_parser = rung)]
     pub wait: Option<Rung>,
     /// How long --wait waits
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub timeout: Duration,
-    /// Act as another member of this home
-    #[arg(long = "as", value_name = "NAME")]
-    pub act_as: Option<String>,
 }
 
 /// See [`Command::Inbox`].
@@ -98,12 +141,28 @@ pub struct Inbox {
     /// Only what was not read yet
     #[arg(long)]
     pub unread: bool,
+    /// Mark what is listed as read
+    #[arg(long)]
+    pub seen: bool,
     /// Wait so many seconds for the next message when there is none
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub wait: Option<Duration>,
-    /// Act as another member of this home
-    #[arg(long = "as", value_name = "NAME")]
-    pub act_as: Option<String>,
+}
+
+/// See [`Command::Watch`].
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    /// Only this topic or this member
+    pub to: Option<String>,
+}
+
+/// See [`Command::Reply`].
+#[derive(Debug, clap::Args)]
+pub struct Reply {
+    /// The message's id, or its last six or more characters
+    pub id: String,
+    /// The text; - reads it from stdin
+    pub text: String,
 }
 
 /// See [`Command::Topic`].
@@ -122,6 +181,21 @@ pub enum Topic {
     },
     /// List topics
     List,
+    /// Make a topic and subscribe to it
+    Create {
+        /// The topic's name
+        name: String,
+    },
+    /// Have a topic's messages delivered to your inbox
+    Subscribe {
+        /// The topic's name
+        name: String,
+    },
+    /// Stop that
+    Unsubscribe {
+        /// The topic's name
+        name: String,
+    },
 }
 
 impl Args {
@@ -137,6 +211,10 @@ impl Args {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     text.parse::<u64>().map(Duration::from_secs).map_err(|_| "a whole number of seconds".to_owned())
+}
+
+fn rung(word: &str) -> Result<Rung, String> {
+    word.parse().map_err(|malformed: model::error::Malformed| malformed.to_string())
 }
 
 #[cfg(test)]

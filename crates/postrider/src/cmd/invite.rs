@@ -1,0 +1,68 @@
+//! `postrider invite` and `postrider join`: one invite, at most one join.
+
+use model::NodeName;
+use net::Secret;
+use net::handshake::Invite;
+use wire::ask::Question;
+use wire::local::{Health, JoinAnswer, JoinRequest};
+
+use super::Context;
+use super::send::text;
+use crate::args;
+use crate::failure::{Exit, Failure};
+use crate::output::{Form, clock_time};
+
+pub async fn run(asked: args::Invite, context: &Context) -> Result<Exit, Failure> {
+    let (door, output) = (context.own_door()?, &context.output);
+    let node: Option<NodeName> = asked
+        .node
+        .map(|name| name.parse())
+        .transpose()
+        .map_err(|error: model::error::Malformed| Failure::usage(error.to_string()))?;
+    let made: wire::ask::Invite = door.ask_broker(&Question::InviteCreate { node: node.clone() }).await?;
+    let url = match &made.url {
+        Some(url) => url.clone(),
+        None => door.get::<Health>("/v1/health").await?.page.unwrap_or_default(),
+    };
+    let invite = Invite { url, token: Secret::from(made.token.clone()), issuer_key: made.issuer_key };
+    let line = invite.to_text();
+    match output.form() {
+        Form::Json => output.json(&serde_json::json!({
+            "invite": line.reveal(),
+            "node": node.as_ref().map(NodeName::as_str),
+            "expires_at": made.expires_at.to_string(),
+        })),
+        Form::Quiet => output.text(line.reveal()),
+        Form::Text => {
+            let whom = node.map_or_else(|| "any node".to_owned(), |node| format!("node {node}"));
+            output.fact("invite", &format!("for {whom}, one join, until {}", clock_time(made.expires_at)));
+            output.fact("there", &format!("postrider join '{}'", line.reveal()));
+            output.fact("", "Shown once (join - reads it from stdin).");
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub async fn join(asked: args::Join, context: &Context) -> Result<Exit, Failure> {
+    let (door, output) = (context.own_door()?, &context.output);
+    let request = JoinRequest {
+        invite: text(&asked.url)?.trim().to_owned(),
+        mesh_as: asked.mesh_as,
+        node: asked.node,
+        person: asked.person,
+        insecure_lan: asked.insecure_lan.then_some(true),
+    };
+    let joined: JoinAnswer = door.post("/v1/meshes", &request).await?;
+    match output.form() {
+        Form::Json => output.json(&joined),
+        Form::Quiet => output.text(&joined.mesh),
+        Form::Text => {
+            output.fact(
+                "joined",
+                &format!("mesh {} as {}, you are {}", joined.mesh, joined.node, joined.person),
+            );
+            output.fact("", "Its key is registered; reconnecting needs no invite.");
+        }
+    }
+    Ok(Exit::Done)
+}
