@@ -44,6 +44,7 @@ pub struct Client {
     http: legacy::Client<Dial, Full<Bytes>>,
     authorization: Option<HeaderValue>,
     timeout: Duration,
+    answer_bytes_max: usize,
 }
 
 /// A request in the making.
@@ -92,7 +93,13 @@ impl Client {
             // Well before the door would close it, or a request could meet the close on its way.
             .pool_idle_timeout(limits::IDLE_TIMEOUT / 2)
             .build(Dial::new(target.clone()));
-        Self { target, http, authorization: None, timeout: limits::ANSWER_TIMEOUT }
+        Self {
+            target,
+            http,
+            authorization: None,
+            timeout: limits::ANSWER_TIMEOUT,
+            answer_bytes_max: limits::ANSWER_BYTES_MAX,
+        }
     }
 
     /// The same, with a bearer token on every request. A token that no header can carry is no token.
@@ -108,6 +115,11 @@ impl Client {
     /// The same, with another time for answers.
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// The same, reading no more than `answer_bytes_max` of an answer.
+    pub fn with_answer_bytes_max(self, answer_bytes_max: usize) -> Self {
+        Self { answer_bytes_max, ..self }
     }
 
     /// `GET path`.
@@ -132,7 +144,7 @@ impl Client {
     /// Any request; an answer outside 2xx is a [`ClientError::Refused`].
     pub async fn ask(&self, ask: Ask) -> Result<Answer, ClientError> {
         let bound = ask.timeout.unwrap_or(self.timeout);
-        let whole = async { Answer::read(self.start(ask).await?).await };
+        let whole = async { Answer::read(self.start(ask).await?, self.answer_bytes_max).await };
         timeout(bound, whole).await.map_err(|_| ClientError::Timeout)?
     }
 
@@ -153,7 +165,8 @@ impl Client {
         let opened = async {
             let answer = self.start(ask).await?;
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-                return Err(Answer::read(answer).await.err().unwrap_or(ClientError::NoUpgrade));
+                let refusal = Answer::read(answer, self.answer_bytes_max).await.err();
+                return Err(refusal.unwrap_or(ClientError::NoUpgrade));
             }
             if !is_switched(answer.headers(), &key) {
                 return Err(ClientError::NoUpgrade);

@@ -156,7 +156,9 @@ impl Hall {
         let serving = http1::Builder::new()
             .timer(pace)
             .header_read_timeout(self.bounds.header_timeout)
+            // The buffer alone would let a head of a little more pass, the head's bound alone one without end.
             .max_buf_size(limits::HEADER_BYTES_MAX)
+            .max_header_size(limits::HEADER_BYTES_MAX)
             .serve_connection(stream, answer)
             .with_upgrades();
         let Life { stop, cut, tasks } = self.life.clone();

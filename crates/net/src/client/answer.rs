@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
-use model::{Class, ErrorCode, limits};
+use model::{Class, ErrorCode};
 use serde::de::DeserializeOwned;
 use wire::ErrorBody;
 
@@ -72,10 +72,15 @@ impl Answer {
         serde_json::from_slice(text).map_err(|error| ClientError::Unreadable(error.to_string()))
     }
 
-    pub(super) async fn read(answer: Response<Incoming>) -> Result<Self, ClientError> {
+    pub(super) async fn read(answer: Response<Incoming>, bytes_max: usize) -> Result<Self, ClientError> {
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, limits::ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| ClientError::Broken(error.to_string()))?.to_bytes();
+        let body = Limited::new(body, bytes_max).collect().await.map_err(|error| {
+            match error.is::<LengthLimitError>() {
+                true => ClientError::Unreadable("it is over its bound".to_owned()),
+                false => ClientError::Broken(error.to_string()),
+            }
+        });
+        let body = body?.to_bytes();
         if head.status.is_success() {
             return Ok(Self { status: head.status, headers: head.headers, body });
         }

@@ -13,6 +13,11 @@ use hyper::body::{Frame, SizeHint};
 use model::ErrorCode;
 use tokio::time::Sleep;
 
+/// So many times its bound is taken of a body that is refused, and thrown away. A caller hears the refusal only
+/// once it has sent what it began, because closing on unread bytes resets the connection; one that sends more
+/// than this is reset.
+const WASTE_TIMES: usize = 4;
+
 /// Why a body was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyRefused {
@@ -42,8 +47,7 @@ struct Bounded {
 enum Room {
     /// So many bytes may still come.
     Within(usize),
-    /// The body is refused. So many bytes are still taken and thrown away: a caller hears the refusal only once
-    /// it has sent what it began, because closing on unread bytes resets the connection.
+    /// The body is refused. So many bytes are still taken and thrown away.
     Over(usize),
 }
 
@@ -53,7 +57,7 @@ pub(super) fn bounded(request: Request, bytes_max: usize, timeout: Duration) -> 
         return request;
     }
     // A caller that waits for leave to send has sent nothing that must be taken.
-    let waste_max = if request.headers().contains_key(EXPECT) { 0 } else { bytes_max };
+    let waste_max = if request.headers().contains_key(EXPECT) { 0 } else { WASTE_TIMES * bytes_max };
     let due = Box::pin(tokio::time::sleep(timeout));
     request.map(|inner| Body::new(Bounded { inner, room: Room::Within(bytes_max), waste_max, due }))
 }

@@ -60,7 +60,7 @@ pub(super) fn open(sink: Sink, bounds: Bounds) -> (Writer, Closing, impl Future<
     let (frames, waiting) = mpsc::channel(bounds.waiting_frames_max);
     let room = Arc::new(Semaphore::new(bounds.waiting_bytes_max));
     let closing = Closing::new();
-    let work = write_out(sink, waiting, room.clone(), closing.clone(), bounds);
+    let work = write_out(sink, waiting, closing.clone(), bounds);
     let writer = Writer { frames, room, closing: closing.clone(), frame_bytes_max: bounds.frame_bytes_max };
     (writer, closing, work)
 }
@@ -106,13 +106,7 @@ impl Writer {
     }
 }
 
-async fn write_out(
-    mut sink: Sink,
-    mut waiting: mpsc::Receiver<Waiting>,
-    room: Arc<Semaphore>,
-    closing: Closing,
-    bounds: Bounds,
-) {
+async fn write_out(mut sink: Sink, mut waiting: mpsc::Receiver<Waiting>, closing: Closing, bounds: Bounds) {
     let ended = tokio::select! {
         ended = write(&mut sink, &mut waiting, &closing, bounds) => ended,
         () = close_is_late(&closing) => Err(Error::AlreadyClosed),
@@ -120,8 +114,8 @@ async fn write_out(
     if let Err(error) = ended {
         debug!(%error, "a socket was cut");
     }
-    // Whoever waits for room learns that there will be none.
-    room.close();
+    // Gives back all room: whoever waited for some finds nobody to hand the frame to.
+    drop(waiting);
     closing.written_out.cancel();
 }
 

@@ -10,9 +10,10 @@ use net::socket::{self, Close, Ended, Upgrade};
 use net::{Secret, local};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::scene::Scene;
+use crate::scene::{Line, Scene};
 
 fn router() -> Router {
     Router::new()
@@ -102,6 +103,47 @@ async fn an_upgrade_needs_its_ticket_and_a_refusal_comes_before_101() {
     let elsewhere =
         scene.client().upgrade("/echo", &Secret::from("RIGHT".to_owned()), socket::Bounds::default()).await;
     assert_eq!(elsewhere.err().unwrap().code(), Some(ErrorCode::MethodNotAllowed));
+}
+
+/// A server that answers whatever it is asked with `answer`, once.
+async fn answering(answer: &'static str) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new(Target::of_url(&format!("http://{}", listener.local_addr().unwrap())).unwrap());
+    tokio::spawn(async move {
+        let mut line = Line(listener.accept().await.unwrap().0);
+        line.until("\r\n\r\n").await;
+        line.say(answer).await;
+    });
+    client
+}
+
+#[tokio::test]
+async fn an_upgrade_that_does_not_prove_it_read_the_key_is_none() {
+    let client = answering(
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nsec-websocket-protocol: postrider.v1\r\n\r\n",
+    )
+    .await;
+    let opened =
+        client.upgrade("/socket", &Secret::from("RIGHT".to_owned()), socket::Bounds::default()).await;
+    assert!(matches!(opened.err(), Some(ClientError::NoUpgrade)));
+}
+
+#[tokio::test]
+async fn an_answer_of_something_in_between_still_has_a_code() {
+    let client = answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 6\r\n\r\n<html>").await;
+    let error = client.get::<Value>("/").await.unwrap_err();
+    assert_eq!((error.code(), error.class()), (Some(ErrorCode::Internal), model::Class::Transient));
+}
+
+#[tokio::test]
+async fn an_answer_over_its_bound_or_cut_short_is_no_answer() {
+    let client = answering("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n\"1234567\"").await;
+    let over = client.with_answer_bytes_max(8).get::<Value>("/").await;
+    assert!(matches!(over, Err(ClientError::Unreadable(_))), "{over:?}");
+    let client = answering("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n\"1234").await;
+    let cut = client.get::<Value>("/").await;
+    assert!(matches!(cut, Err(ClientError::Broken(_))), "{cut:?}");
 }
 
 #[tokio::test]

@@ -245,11 +245,11 @@ async fn a_caller_that_resets_before_reading_harms_nobody() {
 #[tokio::test]
 async fn heads_over_their_bound_are_refused_and_the_line_is_closed() {
     let scene = Scene::open(hello(), bounds()).await;
-    let large = format!("authorization: Bearer {}", "x".repeat(1 << 20));
+    let large = format!("authorization: Bearer {}", "x".repeat(100 * 1024));
     let mut line = scene.line().await;
     let head = scene.head("GET /", &[&large]);
     // The door stops reading somewhere inside.
     let _ = tokio::io::AsyncWriteExt::write_all(&mut line.0, head.as_bytes()).await;
     let answer = line.rest().await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }

@@ -201,6 +201,15 @@ async fn a_body_over_the_bound_is_too_large_whether_announced_or_in_chunks() {
     let (status, body) = door.raw(&format!("{head}{:x}\r\n{over}\r\n0\r\n\r\n", over.len())).await;
     assert_eq!((status, &body["error"]), (413, &"too_large".into()), "in chunks");
 
+    // A caller that sent everything hears the refusal on a line that ends in order, without a reset.
+    let mut line = door.scene.line().await;
+    let well_over = format!("\"{}\"", "x".repeat(2 * max));
+    let length = format!("content-length: {}", well_over.len());
+    line.say(&(door.scene.head("POST /write", &[JSON, &length]) + &well_over)).await;
+    let mut answer = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut line.0, &mut answer).await.expect("no reset");
+    assert_eq!(parsed(&answer).0, 413);
+
     // Announced to be far over: refused without reading it.
     let length = format!("content-length: {}", 1_u64 << 40);
     let (status, body) = door.raw(&door.scene.head("POST /write", &[JSON, &length])).await;

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::get;
 use net::respond::Refusal;
 use net::serve::{Bounds, Ended as DoorEnded};
-use net::socket::{self, Close, Ended, Socket, TrySendError, Upgrade};
+use net::socket::{self, Close, Ended, SendError, Socket, TrySendError, Upgrade};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::frames::{BINARY, CLOSE, FIN, Frame, PING, PONG, TEXT, frame, head, upgrade_head, upgraded};
@@ -177,10 +177,27 @@ async fn a_reader_that_never_reads_is_stalled_then_cut_while_others_go_on() {
         assert_eq!(awake.frame().await.payload, b"tick");
     }
     assert!(taken > 0, "the system's buffers take some");
+    let waits = tokio::spawn({
+        let (deaf, large) = (deaf.clone(), large.clone());
+        async move { deaf.send(large).await }
+    });
     tokio::time::timeout(Duration::from_secs(30), deaf.closed()).await.expect("it is cut");
+    assert_eq!(waits.await.unwrap(), Err(SendError::Gone), "whoever waited for room is told");
     assert_eq!(deaf.try_send("more"), Err(TrySendError::Gone));
     writer.send("still here").await.unwrap();
     assert_eq!(awake.frame().await.payload, b"still here");
+}
+
+#[tokio::test]
+async fn a_close_does_not_wait_for_a_reader_that_never_reads() {
+    let (scene, mut sockets) = plain_door().await;
+    let _deaf = upgraded(&scene).await;
+    let (_reader, writer) = sockets.recv().await.unwrap().split();
+    let large = "x".repeat(FRAME_MAX);
+    while tokio::time::timeout(Duration::from_millis(100), writer.send(large.clone())).await.is_ok() {}
+    writer.close(Close::new(4003, "replaced"));
+    let half = model::limits::WINDOW_STALL_TIMEOUT / 2;
+    tokio::time::timeout(half, writer.closed()).await.expect("long before the stall timeout");
 }
 
 #[tokio::test]
@@ -304,9 +321,15 @@ async fn an_upgraded_connection_keeps_its_place_until_the_socket_ends() {
             })
         }),
     );
-    let scene = Scene::open(router, Bounds { connections_max: 1, ..Bounds::default() }).await;
+    let bounds = Bounds { connections_max: 2, unauthenticated_per_address_max: 1, ..Bounds::default() };
+    let scene = Scene::open(router, bounds).await;
     let mut line = upgraded(&scene).await;
+    // Its ticket proved who it is, so a stranger of the same address may come in; then the door is full.
+    let mut second = scene.line().await;
+    second.say(&scene.head("GET /", &[]).replace("connection: close\r\n", "")).await;
+    second.until("\r\n\r\n").await;
     assert_eq!(scene.line().await.rest().await, "", "the door is full");
+    drop(second);
     line.push(&frame(FIN | CLOSE, b"\x03\xe8")).await;
     assert_eq!(line.frame().await.close_code(), 1000);
     assert_eq!(line.rest().await, "");
