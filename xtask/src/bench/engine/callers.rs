@@ -1,5 +1,6 @@
 //! A number of callers, each asking again as soon as it is answered, for one round.
 
+use super::median;
 use super::table::{SCHEMA, accept, id};
 use anyhow::Context;
 use sqlite::rusqlite::Connection;
@@ -9,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use testkit::stopwatch::Stopwatch;
 
-const ROUND: Duration = Duration::from_secs(2);
+const ROUND: Duration = Duration::from_secs(1);
 
 /// One round's figures.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,12 @@ impl Measured {
     pub fn median(rounds: &mut [Self]) -> Self {
         rounds.sort_by(|one, other| one.per_second.total_cmp(&other.per_second));
         rounds[rounds.len() / 2]
+    }
+
+    /// The middle one of the ratios of each round's rates, both in the order they were measured.
+    pub fn ratio(these: &[Self], those: &[Self]) -> f64 {
+        let pairs = these.iter().zip(those);
+        median(&mut pairs.map(|(this, that)| this.per_second / that.per_second).collect::<Vec<_>>())
     }
 
     fn of(mut waits_us: Vec<u64>, round: Duration) -> Self {

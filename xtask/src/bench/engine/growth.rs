@@ -35,10 +35,10 @@ pub fn run(request: &Request<'_>, table: &mut Table) -> anyhow::Result<()> {
         // Each round's ids lie behind the last one's: a round cannot reach a million per caller.
         large_rounds.push(engine_round(&large, CALLERS, LARGE + round * 1_000_000)?);
     }
+    let ratio = Measured::ratio(&large_rounds, &small_rounds);
     let (small, grown) = (Measured::median(&mut small_rounds), Measured::median(&mut large_rounds));
     table.push(Row::measured("engine from 10,000 rows on, 64 callers", small.per_second, "/s"));
     table.push(Row::measured("engine from 5,000,000 rows on, 64 callers", grown.per_second, "/s"));
-    let ratio = grown.per_second / small.per_second;
     table.push(Row::ratio("5,000,000 rows / 10,000 rows", ratio, Bar::AtLeast(RATE_MIN)));
     push_costs(&large, table)?;
     large.close_blocking();
