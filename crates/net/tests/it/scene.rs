@@ -21,7 +21,11 @@ pub struct Scene {
 impl Scene {
     /// Guarded as a fabric door is.
     pub async fn guarded(router: Router, bounds: Bounds) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::guarded_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), router, bounds)
+    }
+
+    /// The same, on a listener of the test's own.
+    pub fn guarded_on(listener: TcpListener, router: Router, bounds: Bounds) -> Self {
         let hosts = Hosts::listed(listener.local_addr().unwrap(), Scheme::Http, []);
         let policy = Policy::new(hosts, Origins::Own);
         Self::serve(listener, guard::protect(guard::with_fallbacks(router), policy), bounds)
