@@ -19,6 +19,7 @@ pub mod race;
 pub mod status;
 pub mod town;
 pub mod wayin;
+pub mod webhook;
 pub mod window;
 
 /// Every table of a ledger.
@@ -38,6 +39,8 @@ pub const TABLES: &[&str] = &[
     "dedupe",
     "delivery",
     "mention_index",
+    "webhook",
+    "webhook_call",
 ];
 
 /// An empty store to try, and a hand on its clock and tables.
@@ -171,6 +174,26 @@ macro_rules! conformance {
                 undelivered_rows_end_at_their_deadline_or_after_the_bound
                 the_audit_finds_each_kind_of_contradiction
                 explain_gives_every_fact_by_either_id
+            ]
+            webhook [
+                a_pushed_member_has_what_its_endpoint_took
+                calls_of_a_log_come_one_by_one_in_its_order
+                a_call_put_off_holds_up_its_own_log_alone
+                a_schedule_survives_a_restart
+                a_lapsed_claim_is_anybodys_and_its_holder_may_only_tell_of_success
+                many_claims_at_once_never_share_a_row
+                an_endpoint_gets_few_calls_at_once_and_others_go_on
+                who_waited_longest_is_served_first
+                a_row_given_up_ends_and_its_log_goes_on
+                claims_that_all_lapse_use_the_attempts_up
+                a_row_past_its_deliver_by_is_not_pushed
+                a_row_that_ended_elsewhere_does_not_delay_the_next
+                a_disabled_webhook_keeps_its_rows_until_it_is_enabled
+                a_rotated_secret_signs_beside_the_new_one_for_a_while
+                a_removed_webhook_takes_its_rows_and_subscriptions_along
+                a_removed_member_takes_its_webhook_along
+                only_a_hosted_service_gets_a_webhook_and_only_one
+                a_list_shows_each_webhook_without_its_secrets
             ]
         }
     };

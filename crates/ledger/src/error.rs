@@ -139,6 +139,26 @@ pub enum ManageError {
     Storage(#[from] StorageError),
 }
 
+/// Managing webhooks.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WebhookError {
+    /// Its member or topics.
+    #[error(transparent)]
+    Manage(#[from] ManageError),
+    /// The member has one.
+    #[error("{0} has a webhook already")]
+    Exists(MemberName),
+    /// No such webhook.
+    #[error("no webhook {0}")]
+    NotFound(MemberName),
+    /// The mesh has as many as it may.
+    #[error("the mesh has as many webhooks as it may")]
+    TooMany,
+    /// The store.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
 impl StorageError {
     /// The code a client is told.
     pub fn code(&self) -> ErrorCode {
@@ -239,6 +259,19 @@ impl ManageError {
     }
 }
 
+impl WebhookError {
+    /// The code a client is told.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            WebhookError::Manage(error) => error.code(),
+            WebhookError::Exists(_) => ErrorCode::NameTaken,
+            WebhookError::NotFound(_) => ErrorCode::NotFound,
+            WebhookError::TooMany => ErrorCode::TooLarge,
+            WebhookError::Storage(error) => error.code(),
+        }
+    }
+}
+
 macro_rules! from_engine {
     ($($error:ident)*) => {$(
         impl From<::sqlite::StorageError> for $error {
@@ -255,7 +288,7 @@ macro_rules! from_engine {
     )*};
 }
 
-from_engine! { LinkError WayInError HistoryError ManageError }
+from_engine! { LinkError WayInError HistoryError ManageError WebhookError }
 
 impl From<::sqlite::rusqlite::Error> for StorageError {
     fn from(error: ::sqlite::rusqlite::Error) -> Self {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::webhook::WebhookSecret;
 use model::{
     ClientMessageId, ConversationId, DeliveryRung, MemberId, MemberKind, MemberName, MessageId, NodeName,
     Timestamp, TopicName,
@@ -210,6 +211,34 @@ pub trait Ledger: Send + Sync {
 
     /// The live token of a live member.
     async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError>;
+
+    // Webhooks: members the broker hosts whose rows are `delivered` when an endpoint took them.
+
+    /// Gives a member a webhook: a new member, or a hosted service that has none.
+    async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook, WebhookError>;
+
+    /// All webhooks, by name.
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StorageError>;
+
+    /// A new secret; the one before signs too for a while.
+    async fn rotate_webhook(&self, name: &MemberName, secret: WebhookSecret)
+    -> Result<Webhook, WebhookError>;
+
+    /// Starts a webhook again; what waited is due at once. Repeating it changes nothing.
+    async fn enable_webhook(&self, name: &MemberName) -> Result<Webhook, WebhookError>;
+
+    /// Takes a member's webhook and subscriptions away; what waits for it ends. The member stays.
+    async fn remove_webhook(&self, name: &MemberName) -> Result<(), WebhookError>;
+
+    /// Claims calls that are due, who waited longest first: of each log for each webhook its oldest undelivered
+    /// row, and of one webhook as many as its endpoint gets at once. Claims lapse by themselves.
+    async fn claim_pushes(&self, limit: usize) -> Result<Vec<Push>, StorageError>;
+
+    /// Records what became of a call.
+    async fn settle_push(&self, claim: PushClaim, outcome: PushOutcome) -> Result<PushSettled, StorageError>;
+
+    /// How far the pushes of a message came, for explain.
+    async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError>;
 
     // The janitor. Each call does a bounded round and says how many rows it changed.
 

@@ -29,7 +29,9 @@ mod types;
 /// A planted bug: the dedupe row is written in a transaction of its own, after the message's.
 pub const DEDUPE_OWN_TRANSACTION: &str = "ledger.dedupe_own_transaction";
 
-pub use error::{HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused};
+pub use error::{
+    HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused, WebhookError,
+};
 pub use ledger::Ledger;
 pub use sqlite::{SCHEMA as SQLITE_SCHEMA, SqliteLedger};
 pub use types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
@@ -44,5 +46,8 @@ pub use types::status::{Fence, StatusQuestion};
 pub use types::wayin::{
     Exchange, Exchanged, InviteRow, Joined, KnownNode, Link, LinkMember, LinkOpened, LinkOpening, NewInvite,
     Secret, SecretHash, Witness,
+};
+pub use types::webhook::{
+    NewWebhook, Push, PushClaim, PushFacts, PushOutcome, PushSettled, Webhook, WebhookState,
 };
 pub use types::window::{Ack, AckedRow, MailRow, Nack, ReceiptAck, ReceiptRow};

@@ -15,12 +15,14 @@ mod list;
 mod manage;
 mod mesh;
 mod planted;
+mod push;
 mod row;
 mod schema;
 mod status;
 mod store;
 mod token;
 mod wayin;
+mod webhook;
 mod window;
 
 pub use schema::SCHEMA;

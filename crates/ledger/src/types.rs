@@ -7,4 +7,5 @@ pub mod mesh;
 pub mod read;
 pub mod status;
 pub mod wayin;
+pub mod webhook;
 pub mod window;

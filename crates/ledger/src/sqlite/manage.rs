@@ -5,7 +5,7 @@ use model::{ConversationId, MemberId, MemberKind, MemberName, Timestamp, TopicNa
 
 use super::row::{all, change, one};
 use super::store::World;
-use super::{accept, link, list, sql};
+use super::{accept, link, list, sql, webhook};
 use crate::rules::MemberFacts;
 use crate::types::manage::Registered;
 use crate::types::mesh::{Member, Role, kind_code};
@@ -79,6 +79,7 @@ pub(super) fn remove(conn: &Connection, now: Timestamp, name: &MemberName) -> Re
         change(conn, sql!("member_remove"), params![number, now.as_micros()])?;
         change(conn, sql!("subscription_delete_all"), [number])?;
         change(conn, sql!("token_revoke_all"), params![number, now.as_micros()])?;
+        webhook::forget(conn, number)?;
     }
     Ok(())
 }

@@ -4,7 +4,10 @@ use ::sqlite::{Migration, Schema};
 
 /// The tables this binary knows.
 pub const SCHEMA: Schema = Schema {
-    migrations: &[Migration { number: 1, name: "books", sql: include_str!("migrations/0001_books.sql") }],
+    migrations: &[
+        Migration { number: 1, name: "books", sql: include_str!("migrations/0001_books.sql") },
+        Migration { number: 2, name: "webhooks", sql: include_str!("migrations/0002_webhooks.sql") },
+    ],
     sum: include_str!("schema.sql"),
 };
 

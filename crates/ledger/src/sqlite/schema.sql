@@ -38,7 +38,9 @@ CREATE TABLE member (
     home INTEGER REFERENCES node (number), -- NULL: hosted by the broker
     role INTEGER NOT NULL CHECK (role IN (0, 1)),
     created_at INTEGER NOT NULL,
-    removed_at INTEGER
+    removed_at INTEGER,
+    -- 1: hosted by the broker, yet it has only what its webhook's endpoint took
+    pushed INTEGER NOT NULL DEFAULT 0 CHECK (pushed IN (0, 1))
 ) STRICT;
 CREATE INDEX member_home ON member (home) WHERE home IS NOT NULL;
 -- A node has one person, so that its key is an address.
@@ -172,10 +174,14 @@ CREATE TABLE delivery (
     ended_at INTEGER,
     ended_code TEXT,
     read_at INTEGER,
+    push_conversation INTEGER, -- the log whose order a pushed row keeps; NULL: the row is not pushed
     PRIMARY KEY (message, recipient)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_mail ON delivery (recipient, message) WHERE rung = 1;
 CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
+CREATE INDEX delivery_push ON delivery (recipient, push_conversation, message)
+    WHERE rung = 1 AND push_conversation IS NOT NULL;
+CREATE INDEX delivery_parked ON delivery (recipient) WHERE rung = 3 AND push_conversation IS NOT NULL;
 
 CREATE TABLE mention_index (
     member INTEGER NOT NULL,
@@ -183,6 +189,32 @@ CREATE TABLE mention_index (
     PRIMARY KEY (member, message)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mention_message ON mention_index (message);
+
+CREATE TABLE webhook (
+    member INTEGER PRIMARY KEY REFERENCES member (number),
+    url TEXT NOT NULL,
+    secret BLOB NOT NULL CHECK (length(secret) = 32),
+    old_secret BLOB CHECK (length(old_secret) = 32),
+    old_secret_until INTEGER,
+    created_at INTEGER NOT NULL,
+    served_at INTEGER NOT NULL DEFAULT 0, -- the last claim: who waited longest is served first
+    disabled_at INTEGER,
+    disabled_reason TEXT,
+    CHECK ((old_secret IS NULL) = (old_secret_until IS NULL)),
+    CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
+) STRICT;
+
+-- A log's oldest undelivered row for a webhook, once it was tried; gone when it is delivered or given up.
+CREATE TABLE webhook_call (
+    member INTEGER NOT NULL REFERENCES webhook (member),
+    conversation INTEGER NOT NULL,
+    message INTEGER NOT NULL,
+    attempts INTEGER NOT NULL CHECK (attempts > 0),
+    next_attempt_at INTEGER NOT NULL, -- of a claimed one: when its claim lapses
+    lease_token BLOB CHECK (length(lease_token) = 16), -- NULL: not claimed
+    last_answer TEXT,
+    PRIMARY KEY (member, conversation)
+) STRICT, WITHOUT ROWID;
 
 CREATE VIEW dedupe_text AS
 SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,

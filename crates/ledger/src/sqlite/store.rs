@@ -7,6 +7,7 @@ use ::sqlite::rusqlite::Connection;
 use ::sqlite::{Db, OpenError, Options};
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::webhook::WebhookSecret;
 use model::{
     ClientMessageId, Clock, ConversationId, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
     MessageId, NodeName, Timestamp, TopicName,
@@ -16,7 +17,8 @@ use tokio::sync::watch;
 use super::janitor::AuditAt;
 use super::schema::SCHEMA;
 use super::{
-    accept, explain, history, janitor, join, link, list, manage, mesh, planted, status, token, wayin, window,
+    accept, explain, history, janitor, join, link, list, manage, mesh, planted, push, status, token, wayin,
+    webhook, window,
 };
 use crate::*;
 
@@ -369,6 +371,59 @@ impl Ledger for SqliteLedger {
 
     async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError> {
         self.read("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await
+    }
+
+    async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook, WebhookError> {
+        self.write("ledger.create_webhook", move |conn, world| webhook::create(conn, world, &new)).await
+    }
+
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StorageError> {
+        self.read("ledger.webhooks", webhook::list).await
+    }
+
+    async fn rotate_webhook(
+        &self,
+        name: &MemberName,
+        secret: WebhookSecret,
+    ) -> Result<Webhook, WebhookError> {
+        let name = name.clone();
+        self.write("ledger.rotate_webhook", move |conn, world| {
+            webhook::rotate(conn, world.now(), &name, &secret)
+        })
+        .await
+    }
+
+    async fn enable_webhook(&self, name: &MemberName) -> Result<Webhook, WebhookError> {
+        let name = name.clone();
+        self.write("ledger.enable_webhook", move |conn, _| webhook::enable(conn, &name)).await
+    }
+
+    async fn remove_webhook(&self, name: &MemberName) -> Result<(), WebhookError> {
+        loop {
+            let name = name.clone();
+            let round = move |conn: &Connection, world: &World| webhook::remove(conn, world.now(), &name);
+            match self.write("ledger.remove_webhook", round).await? {
+                webhook::Removal::More => {}
+                webhook::Removal::Done => return Ok(()),
+            }
+        }
+    }
+
+    async fn claim_pushes(&self, limit: usize) -> Result<Vec<Push>, StorageError> {
+        let now = self.world.now();
+        if !self.read("ledger.due_pushes", move |conn| push::is_due(conn, now)).await? {
+            return Ok(Vec::new());
+        }
+        self.write("ledger.claim_pushes", move |conn, world| push::claim(conn, world, limit)).await
+    }
+
+    async fn settle_push(&self, claim: PushClaim, outcome: PushOutcome) -> Result<PushSettled, StorageError> {
+        self.write("ledger.settle_push", move |conn, world| push::settle(conn, world.now(), &claim, &outcome))
+            .await
+    }
+
+    async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
+        self.read("ledger.pushes", move |conn| webhook::pushes(conn, id)).await
     }
 
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {

@@ -16,9 +16,9 @@ use crate::types::window::{Ack, AckedRow, MailRow, Nack, ReceiptAck, ReceiptRow}
 use crate::{LinkError, StorageError};
 
 /// A delivery under its message's number.
-struct Found {
-    message: i64,
-    recipient: i64,
+pub(super) struct Found {
+    pub message: i64,
+    pub recipient: i64,
     sender: i64,
     held: DeliveryRung,
 }
@@ -156,7 +156,7 @@ pub(super) fn end(
     climb(conn, &found, rung, at, Some(why), None)
 }
 
-fn climb(
+pub(super) fn climb(
     conn: &Connection,
     found: &Found,
     told: DeliveryRung,
@@ -209,7 +209,7 @@ fn look(
     Ok(delivery(conn, message, recipient)?.map_or(Looked::Gone, Looked::Here))
 }
 
-fn delivery(
+pub(super) fn delivery(
     conn: &Connection,
     message: MessageId,
     recipient: MemberId,
@@ -225,7 +225,7 @@ fn delivery(
     })?)
 }
 
-fn mail_row(row: &Row<'_>, redelivered: bool) -> ::sqlite::rusqlite::Result<MailRow> {
+pub(super) fn mail_row(row: &Row<'_>, redelivered: bool) -> ::sqlite::rusqlite::Result<MailRow> {
     let (message, created_at) = (id(row, 0, MessageId::from_bytes)?, at(row, 6)?);
     Ok(MailRow {
         id: message,
