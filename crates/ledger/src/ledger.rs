@@ -80,8 +80,17 @@ pub trait Ledger: Send + Sync {
     /// touches nobody else.
     async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError>;
 
-    /// What is known of an id, by one read; the answer of B0.
-    async fn known(&self, sender: MemberId, id: &ClientMessageId) -> Result<Option<Known>, StorageError>;
+    /// What is known of a sender's ids, one answer each, by one read; the answers of B0.
+    async fn known_all(
+        &self,
+        sender: MemberId,
+        ids: &[ClientMessageId],
+    ) -> Result<Vec<Option<Known>>, StorageError>;
+
+    /// What is known of one id.
+    async fn known(&self, sender: MemberId, id: &ClientMessageId) -> Result<Option<Known>, StorageError> {
+        Ok(self.known_all(sender, std::slice::from_ref(id)).await?.pop().flatten())
+    }
 
     /// What became of ids, one answer each; with [`Fence::Retire`] an absent one is retired in the same
     /// transaction. Through a link only for members at home there: others' ids are `Unknown`.

@@ -1,15 +1,23 @@
 //! What both stores decide alike: pure functions over facts a transaction has read.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use model::admission::{Known, LookUp, check_time, look_up};
-use model::outbox::max_age;
+use model::admission::{Known, LookUp, check_time, days_long, look_up};
+use model::outbox::{DedupeWindow, max_age};
+use model::receipt::rise;
 use model::{
-    Cursor, Epoch, ErrorCode, Fingerprint, MemberName, MessageId, NodeName, Timestamp, TopicName, limits,
+    Cursor, DeliveryRung, Epoch, ErrorCode, Fingerprint, MemberName, MessageId, NodeName, Timestamp,
+    TopicName, limits,
 };
 
 use crate::types::accept::{Admission, Outcome, Refusal, Submission};
 use crate::types::mesh::{Policies, TopicPolicy};
+
+/// How far a sweep looks back behind the last one, for rows that were committed while it ran.
+pub(crate) const SWEEP_OVERLAP: Duration = Duration::from_secs(3600);
+/// `ended_code` of a row nobody fetched within the bound.
+pub(crate) const UNDELIVERED: &str = "undelivered";
 
 /// A member as the rules need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +186,74 @@ pub(crate) fn awaiting_after(
         Some(_) | None => None,
     };
     (next, log.awaiting_rev + i64::from(next != log.awaiting))
+}
+
+/// A log without messages.
+pub(crate) fn empty_log(number: i64, id: model::ConversationId) -> LogFacts {
+    let head_ts = Timestamp::from_micros(0);
+    LogFacts { number, id, head_seq: 0, head_ts, closed: false, awaiting: None, awaiting_rev: 0 }
+}
+
+/// Two members in the order a direct conversation names them.
+pub(crate) fn pair(one: i64, other: i64) -> (i64, i64) {
+    (one.min(other), one.max(other))
+}
+
+/// When an id first seen at `at` may be forgotten.
+pub(crate) fn forgotten_at(at: Timestamp, window: DedupeWindow) -> Option<Timestamp> {
+    match window {
+        DedupeWindow::Days(days) => Some(at + days_long(days)),
+        DedupeWindow::Permanent => None,
+    }
+}
+
+/// A link asks about members at home there only; another's ids stay unknown to it.
+pub(crate) fn speaks_for(speaker: Speaker, member: &MemberFacts) -> bool {
+    match speaker {
+        Speaker::Node(node) => member.home == Some(node),
+        Speaker::Broker => true,
+    }
+}
+
+/// Whether the speaker may record how far a recipient's copy came. `home` is `None` for a member the ledger
+/// lost: nobody else can claim that one.
+pub(crate) fn acks_for(speaker: Speaker, home: Option<Option<i64>>) -> bool {
+    match (home, speaker) {
+        (Some(home), Speaker::Node(node)) => home == Some(node),
+        (Some(home), Speaker::Broker) => home.is_none(),
+        (None, _) => true,
+    }
+}
+
+/// A node's own words as every store can keep them: without NUL, and not endless.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().filter(|c| *c != '\0').take(limits::REFERENCE_BYTES_MAX).collect()
+}
+
+/// What an ack changes on a delivery row; `None` when it tells nothing new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Climb {
+    pub rung: DeliveryRung,
+    /// The rung whose instant is now known, if it is one above accepted.
+    pub reached: Option<DeliveryRung>,
+    pub ends: bool,
+}
+
+/// Rungs only rise, but the instant of a lower one that was told late is still its instant.
+pub(crate) fn climb(held: DeliveryRung, told: DeliveryRung) -> Option<Climb> {
+    let risen = rise(held, told);
+    match told {
+        DeliveryRung::Accepted => None,
+        DeliveryRung::Expired | DeliveryRung::DeadLetter => {
+            risen.map(|rung| Climb { rung, reached: None, ends: true })
+        }
+        DeliveryRung::Delivered
+        | DeliveryRung::Notified
+        | DeliveryRung::Engaged
+        | DeliveryRung::Processed => {
+            Some(Climb { rung: risen.unwrap_or(held), reached: Some(told), ends: false })
+        }
+    }
 }
 
 /// Whether a lane goes on after a refusal: only a permanent one leaves the next message's turn untouched.

@@ -237,3 +237,40 @@ fn a_person_is_named_after_the_account_then_the_node_then_a_number() {
     assert!(cut.iter().all(|name| name.len() <= limits::NAME_BYTES_MAX));
     assert_eq!(cut.iter().collect::<BTreeSet<_>>().len(), 4, "{cut:?}");
 }
+
+#[test]
+fn an_ack_changes_a_delivery_row_in_every_cell() {
+    for held in DeliveryRung::ALL {
+        for told in DeliveryRung::ALL {
+            let rung = (*held).max(*told);
+            let ends = matches!(told, DeliveryRung::Expired | DeliveryRung::DeadLetter);
+            let expected = match told {
+                DeliveryRung::Accepted => None,
+                _ if ends => (told > held).then_some(Climb { rung, reached: None, ends: true }),
+                _ => Some(Climb { rung, reached: Some(*told), ends: false }),
+            };
+            assert_eq!(climb(*held, *told), expected, "{held} hears {told}");
+        }
+    }
+}
+
+#[test]
+fn who_acks_for_whom() {
+    for (speaker, home, expected) in [
+        (Speaker::Node(5), Some(Some(5)), true),
+        (Speaker::Node(5), Some(Some(6)), false),
+        (Speaker::Node(5), Some(None), false),
+        (Speaker::Node(5), None, true),
+        (Speaker::Broker, Some(None), true),
+        (Speaker::Broker, Some(Some(5)), false),
+        (Speaker::Broker, None, true),
+    ] {
+        assert_eq!(acks_for(speaker, home), expected, "{speaker:?} {home:?}");
+    }
+}
+
+#[test]
+fn a_nodes_own_words_are_cut_and_carry_no_nul() {
+    assert_eq!(plain("too\0_large"), "too_large");
+    assert_eq!(plain(&"x".repeat(1000)).len(), limits::REFERENCE_BYTES_MAX);
+}

@@ -8,12 +8,12 @@ use model::outbox::BrokerReceipt;
 use model::{ConversationId, MemberId, MemberName, MessageId, NodeKey, Timestamp, To};
 
 use super::row::{at, change, id, one};
-use super::status::{self, ACCEPTED, forgotten_at};
+use super::status::{self, ACCEPTED};
 use super::store::World;
 use super::{link, mesh, sql};
 use crate::rules::{
-    Destination, Facts, LogFacts, MemberFacts, Plan, Question, Speaker, Target, awaiting_after, judge,
-    lane_goes_on, next_place, settled,
+    Destination, Facts, LogFacts, MemberFacts, Plan, Question, Speaker, Target, awaiting_after, empty_log,
+    forgotten_at, judge, lane_goes_on, next_place, pair, settled,
 };
 use crate::types::accept::{Admission, LaneSubmission, Outcome, Submission};
 use crate::types::mesh::Policies;
@@ -276,15 +276,6 @@ fn person_by_key(conn: &Connection, key: &NodeKey) -> Result<Option<MemberFacts>
 
 fn dm(conn: &Connection, one_member: i64, other: i64) -> Result<Option<LogFacts>, StorageError> {
     Ok(one(conn, sql!("log_by_pair"), <[i64; 2]>::from(pair(one_member, other)), log_facts)?)
-}
-
-fn pair(one_member: i64, other: i64) -> (i64, i64) {
-    (one_member.min(other), one_member.max(other))
-}
-
-fn empty_log(number: i64, id: ConversationId) -> LogFacts {
-    let head_ts = Timestamp::from_micros(0);
-    LogFacts { number, id, head_seq: 0, head_ts, closed: false, awaiting: None, awaiting_rev: 0 }
 }
 
 fn member_facts(row: &Row<'_>) -> ::sqlite::rusqlite::Result<MemberFacts> {

@@ -11,15 +11,12 @@ use super::row::{all, at, change, id, one};
 use super::sql;
 use super::window::{self, bound};
 use crate::StorageError;
+use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
 use crate::types::manage::Pruned;
 
-/// How far a sweep looks back behind the last one, for rows that were committed while it ran.
-const SWEEP_OVERLAP: Duration = Duration::from_secs(3600);
 /// Rows one audit read looks at: bounds its transaction, not the audit.
 const AUDIT_SLICE: usize = 10_000;
-/// `ended_code` of a row nobody fetched within the bound.
-const UNDELIVERED: &str = "undelivered";
 
 pub(super) fn expire_dedupe(conn: &Connection, now: Timestamp, limit: usize) -> Result<u64, StorageError> {
     let keys = all(conn, sql!("dedupe_expired"), params![now.as_micros(), bound(limit)], |row| {

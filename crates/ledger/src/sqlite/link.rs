@@ -6,7 +6,7 @@ use model::admission::KnownState;
 
 use super::row::{all, at_option, change, count, id, member, one};
 use super::{mesh, sql, status};
-use crate::rules::Speaker;
+use crate::rules::{Speaker, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::kind_code;
 use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
@@ -48,7 +48,7 @@ pub(super) fn open(
     opening: &LinkOpening,
 ) -> Result<LinkOpened, LinkError> {
     let node = check(conn, &opening.link)?;
-    note_inbox(conn, now, &node, &opening.inbox_epoch)?;
+    note_inbox(conn, now, &node, &plain(&opening.inbox_epoch))?;
     for listed in &opening.members {
         restore_member(conn, now, node.number, listed)?;
     }

@@ -1,13 +1,13 @@
 //! What is known of an id, and retiring one that nobody knows.
 
 use ::sqlite::rusqlite::{Connection, Row, params};
-use model::admission::{Known, KnownState, StatusAnswer, days_long, message_status};
+use model::admission::{Known, KnownState, StatusAnswer, message_status};
 use model::outbox::{BrokerReceipt, DedupeWindow};
 use model::{ClientMessageId, ConversationId, Fingerprint, MemberId, MessageId, Timestamp};
 
 use super::row::{at, change, count, id, one};
 use super::{accept, link, mesh, sql};
-use crate::rules::{MemberFacts, Speaker};
+use crate::rules::{MemberFacts, Speaker, forgotten_at, speaks_for};
 use crate::types::accept::Via;
 use crate::types::status::StatusQuestion;
 use crate::{LinkError, StorageError};
@@ -84,14 +84,6 @@ fn answer(
     Ok((Some(sender), answer))
 }
 
-/// A link asks about members at home there only; another's ids stay unknown to it.
-fn speaks_for(speaker: Speaker, member: &MemberFacts) -> bool {
-    match speaker {
-        Speaker::Node(node) => member.home == Some(node),
-        Speaker::Broker => true,
-    }
-}
-
 fn retire(
     conn: &Connection,
     now: Timestamp,
@@ -111,14 +103,6 @@ fn retire(
     ];
     change(conn, sql!("dedupe_retire"), params)?;
     Ok(())
-}
-
-/// When an id first seen at `at` may be forgotten.
-pub(super) fn forgotten_at(at: Timestamp, window: DedupeWindow) -> Option<Timestamp> {
-    match window {
-        DedupeWindow::Days(days) => Some(at + days_long(days)),
-        DedupeWindow::Permanent => None,
-    }
 }
 
 /// state, fingerprint, message id, conversation id, history_id, first_seen_at, history_available

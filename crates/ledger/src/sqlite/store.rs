@@ -183,9 +183,16 @@ impl Ledger for SqliteLedger {
         self.write("ledger.accept", move |conn, world| accept::accept(conn, world, &lane)).await
     }
 
-    async fn known(&self, sender: MemberId, id: &ClientMessageId) -> Result<Option<Known>, StorageError> {
-        let id = id.clone();
-        self.read("ledger.known", move |conn| status::known_of(conn, sender, &id)).await
+    async fn known_all(
+        &self,
+        sender: MemberId,
+        ids: &[ClientMessageId],
+    ) -> Result<Vec<Option<Known>>, StorageError> {
+        let ids = ids.to_vec();
+        self.read("ledger.known", move |conn| {
+            ids.iter().map(|id| status::known_of(conn, sender, id)).collect()
+        })
+        .await
     }
 
     async fn message_status(

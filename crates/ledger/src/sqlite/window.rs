@@ -4,12 +4,11 @@
 use std::collections::HashSet;
 
 use ::sqlite::rusqlite::{Connection, Row, params};
-use model::receipt::rise;
 use model::{Cursor, DeliveryRung, MemberId, MessageId, Timestamp};
 
 use super::row::{all, at, at_option, change, code, count, id, one, text};
 use super::{history, link, sql};
-use crate::rules::Speaker;
+use crate::rules::{self, Speaker, acks_for, plain};
 use crate::types::accept::Via;
 use crate::types::wayin::Link;
 use crate::types::window::{Ack, AckedRow, MailRow, Nack, ReceiptAck, ReceiptRow};
@@ -164,25 +163,23 @@ pub(super) fn climb(
     why: Option<&str>,
     read_at: Option<Timestamp>,
 ) -> Result<(), StorageError> {
-    let rung = rise(found.held, told);
-    let ends = matches!(told, DeliveryRung::Expired | DeliveryRung::DeadLetter);
-    if rung.is_none() && (ends || told == DeliveryRung::Accepted) && read_at.is_none() {
+    let step = rules::climb(found.held, told);
+    if step.is_none() && read_at.is_none() {
         return Ok(());
     }
-    let of = |rung: DeliveryRung| (told == rung).then_some(at.as_micros());
-    let ended_at = (ends && rung.is_some()).then_some(at.as_micros());
-    let rung = rung.unwrap_or(found.held);
-    let why = ended_at.and(why);
+    let of =
+        |rung| step.and_then(|step| step.reached).filter(|reached| *reached == rung).map(|_| at.as_micros());
+    let ended_at = step.filter(|step| step.ends).map(|_| at.as_micros());
     let params = params![
         found.message,
         found.recipient,
-        rung.code(),
+        step.map_or(found.held, |step| step.rung).code(),
         of(DeliveryRung::Delivered),
         of(DeliveryRung::Notified),
         of(DeliveryRung::Engaged),
         of(DeliveryRung::Processed),
         ended_at,
-        why,
+        ended_at.and(why.map(plain)),
         read_at.map(Timestamp::as_micros)
     ];
     change(conn, sql!("delivery_climb"), params)?;
@@ -197,13 +194,7 @@ fn look(
 ) -> Result<Looked, StorageError> {
     let home =
         one(conn, sql!("member_facts_by_id"), [recipient.as_bytes()], |row| row.get::<_, Option<i64>>(1))?;
-    let ours = match (home, speaker) {
-        (Some(home), Speaker::Node(node)) => home == Some(node),
-        (Some(home), Speaker::Broker) => home.is_none(),
-        // A member the ledger lost: nobody else can claim it.
-        (None, _) => true,
-    };
-    if !ours {
+    if !acks_for(speaker, home) {
         return Ok(Looked::Foreign);
     }
     Ok(delivery(conn, message, recipient)?.map_or(Looked::Gone, Looked::Here))
