@@ -32,6 +32,7 @@ use wire::auth::{SUBPROTOCOL, TICKET_PREFIX};
 
 use crate::Secret;
 use crate::socket::{self, Socket};
+use crate::tls::Trust;
 use dial::Dial;
 
 pub use answer::{Answer, ClientError};
@@ -85,14 +86,23 @@ impl Ask {
 }
 
 impl Client {
-    /// A client of the door at `target`.
+    /// A client of the door at `target`; behind TLS it must have a certificate of a public authority.
     pub fn new(target: Target) -> Self {
+        Self::dialling(target, None)
+    }
+
+    /// A client that believes whom `trust` does.
+    pub fn trusting(target: Target, trust: Trust) -> Self {
+        Self::dialling(target, Some(trust))
+    }
+
+    fn dialling(target: Target, trust: Option<Trust>) -> Self {
         let target = Arc::new(target);
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             // Well before the door would close it, or a request could meet the close on its way.
             .pool_idle_timeout(limits::IDLE_TIMEOUT / 2)
-            .build(Dial::new(target.clone()));
+            .build(Dial::new(target.clone(), trust));
         Self {
             target,
             http,

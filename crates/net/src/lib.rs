@@ -9,6 +9,8 @@
 //! | [`follow`] | the one cursor loop: catch-up and live in one path |
 //! | [`client`] | HTTP and WebSocket towards a door |
 //! | [`handshake`] | keys, proofs and invites of the one way in |
+//! | [`local`] | the lock and the Unix socket that make a process the one of its home |
+//! | [`tls`] | TLS at both ends |
 //!
 //! Invariants:
 //! - Nothing waits without a bound and nothing queues without one; the bounds are `model::limits`.
@@ -25,6 +27,7 @@ pub mod respond;
 mod secret;
 pub mod serve;
 pub mod socket;
+pub mod tls;
 mod watched;
 
 pub use secret::{Secret, TokenHash};

@@ -10,32 +10,21 @@ mod accept;
 mod census;
 mod connection;
 mod pace;
+mod visit;
 
-use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::response::Response;
-use http::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use model::limits;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
 use tracing::{debug, warn};
 
-use crate::watched::{Heard, Watched};
-use accept::Accepted;
+use accept::{Accepted, Stream};
 use census::Census;
 use connection::Life;
-use pace::Pace;
+use visit::Visit;
 
 pub use accept::Door;
 pub use connection::{Caller, Connection};
@@ -122,62 +111,28 @@ impl Hall {
     }
 
     fn admit(&self, accepted: Accepted) {
-        match accepted {
-            Accepted::Tcp { stream, remote, local } => {
-                if let Some(place) = self.census.admit(Some(remote.ip())) {
-                    let caller = Caller::Tcp { remote, local };
-                    self.serve_connection(stream, Connection::new(caller, place, self.life.clone()));
-                } else {
-                    debug!(%remote, "a connection over the bound was closed");
-                }
+        let (stream, caller) = match accepted {
+            Accepted::Here { stream, caller } => (stream, caller),
+            Accepted::Foreign { uid } => {
+                return warn!(uid, "a process of another account knocked and was closed");
             }
-            Accepted::Unix { stream, pid } => {
-                if let Some(place) = self.census.admit(None) {
-                    let caller = Caller::Unix { pid };
-                    self.serve_connection(stream, Connection::new(caller, place, self.life.clone()));
-                } else {
-                    debug!("a connection over the bound was closed");
-                }
-            }
-            Accepted::Foreign { uid } => warn!(uid, "a process of another account knocked and was closed"),
-            Accepted::Gone => debug!("a caller left before it was looked at"),
-        }
-    }
-
-    fn serve_connection<S>(&self, stream: S, connection: Connection)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let heard = Heard::default();
-        let pace = Pace::new(self.bounds.header_timeout, self.bounds.idle_timeout, heard.clone());
-        let stream = TokioIo::new(Watched::new(stream, heard, self.bounds.stall_timeout));
-        let router = self.router.clone();
-        let answer = service_fn(move |request| answer(router.clone(), connection.clone(), request));
-        let serving = http1::Builder::new()
-            .timer(pace)
-            .header_read_timeout(self.bounds.header_timeout)
-            // The buffer alone would let a head of a little more pass, the head's bound alone one without end.
-            .max_buf_size(limits::HEADER_BYTES_MAX)
-            .max_header_size(limits::HEADER_BYTES_MAX)
-            .serve_connection(stream, answer)
-            .with_upgrades();
-        let Life { stop, cut, tasks } = self.life.clone();
-        tasks.spawn(async move {
-            let mut serving = pin!(serving);
-            let ended = tokio::select! {
-                ended = serving.as_mut() => ended,
-                () = stop.cancelled() => {
-                    serving.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        ended = serving => ended,
-                        () = cut.cancelled() => Ok(()),
-                    }
-                }
-            };
-            if let Err(error) = ended {
-                debug!(%error, "a connection ended early");
-            }
-        });
+            Accepted::Gone => return debug!("a caller left before it was looked at"),
+        };
+        let stranger = match caller {
+            Caller::Tcp { remote, .. } => Some(remote.ip()),
+            Caller::Unix { .. } => None,
+        };
+        let Some(place) = self.census.admit(stranger) else {
+            return debug!(?caller, "a connection over the bound was closed");
+        };
+        let Self { bounds, router, life, .. } = self;
+        let connection = Connection::new(caller, place, life.clone());
+        let visit = Visit { bounds: *bounds, router: router.clone(), connection, life: life.clone() };
+        match stream {
+            Stream::Tcp(stream) => life.tasks.spawn(visit.serve(stream)),
+            Stream::Tls(stream, identity) => life.tasks.spawn(visit.serve_tls(stream, identity)),
+            Stream::Unix(stream) => life.tasks.spawn(visit.serve(stream)),
+        };
     }
 
     async fn drain(self) -> Ended {
@@ -191,14 +146,4 @@ impl Hall {
         self.life.tasks.wait().await;
         Ended { cut }
     }
-}
-
-async fn answer(
-    router: Router,
-    connection: Connection,
-    request: Request<Incoming>,
-) -> Result<Response, Infallible> {
-    let mut request = request.map(Body::new);
-    request.extensions_mut().insert(connection);
-    router.oneshot(request).await
 }

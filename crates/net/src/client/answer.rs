@@ -30,8 +30,8 @@ pub struct Answer {
 /// Why there is no answer, or not the one asked for.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there.
-    #[error("nothing answers at {target}: {cause}")]
+    /// Nobody listens there, or nobody whose certificate is believed.
+    #[error("{target} cannot be reached: {cause}")]
     NotRunning {
         /// The door.
         target: String,

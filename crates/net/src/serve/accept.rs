@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::Bounds;
+use super::{Bounds, Caller};
+use crate::tls::Identity;
 
 /// A listener and its bounds.
 pub struct Door {
@@ -15,20 +16,16 @@ pub struct Door {
 
 enum Listener {
     Tcp(TcpListener),
+    Tls(TcpListener, Identity),
     /// Only callers of this account are let in.
     Unix(UnixListener, u32),
 }
 
 /// One connection, before anybody counted it.
 pub(super) enum Accepted {
-    Tcp {
-        stream: TcpStream,
-        remote: SocketAddr,
-        local: SocketAddr,
-    },
-    Unix {
-        stream: UnixStream,
-        pid: Option<i32>,
+    Here {
+        stream: Stream,
+        caller: Caller,
     },
     Foreign {
         uid: u32,
@@ -37,10 +34,22 @@ pub(super) enum Accepted {
     Gone,
 }
 
+/// How to speak to it.
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Tls(TcpStream, Identity),
+    Unix(UnixStream),
+}
+
 impl Door {
     /// A TCP door.
     pub fn tcp(listener: TcpListener) -> Self {
         Self { listener: Listener::Tcp(listener), bounds: Bounds::default() }
+    }
+
+    /// A TCP door behind TLS.
+    pub fn tls(listener: TcpListener, identity: Identity) -> Self {
+        Self { listener: Listener::Tls(listener, identity), bounds: Bounds::default() }
     }
 
     /// A Unix door for callers of this process's account.
@@ -61,8 +70,11 @@ impl Door {
     pub(super) async fn accept(&self) -> io::Result<Accepted> {
         let accepted = match &self.listener {
             Listener::Tcp(listener) => {
-                listener.accept().await.map(|(stream, remote)| accepted_tcp(stream, remote))
+                listener.accept().await.map(|(stream, remote)| accepted_tcp(stream, remote, Stream::Tcp))
             }
+            Listener::Tls(listener, identity) => listener.accept().await.map(|(stream, remote)| {
+                accepted_tcp(stream, remote, |stream| Stream::Tls(stream, identity.clone()))
+            }),
             Listener::Unix(listener, own_uid) => {
                 listener.accept().await.map(|(stream, _)| accepted_unix(stream, *own_uid))
             }
@@ -75,17 +87,19 @@ impl Door {
     }
 }
 
-fn accepted_tcp(stream: TcpStream, remote: SocketAddr) -> Accepted {
+fn accepted_tcp(stream: TcpStream, remote: SocketAddr, kind: impl FnOnce(TcpStream) -> Stream) -> Accepted {
     // Answers are small and awaited: waiting to fill a segment only adds delay.
     match stream.set_nodelay(true).and_then(|()| stream.local_addr()) {
-        Ok(local) => Accepted::Tcp { stream, remote, local },
+        Ok(local) => Accepted::Here { stream: kind(stream), caller: Caller::Tcp { remote, local } },
         Err(_) => Accepted::Gone,
     }
 }
 
 fn accepted_unix(stream: UnixStream, own_uid: u32) -> Accepted {
     match stream.peer_cred() {
-        Ok(caller) if caller.uid() == own_uid => Accepted::Unix { stream, pid: caller.pid() },
+        Ok(caller) if caller.uid() == own_uid => {
+            Accepted::Here { stream: Stream::Unix(stream), caller: Caller::Unix { pid: caller.pid() } }
+        }
         Ok(caller) => Accepted::Foreign { uid: caller.uid() },
         Err(_) => Accepted::Gone,
     }

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::scene::{Line, Scene, parsed};
 
-/// Shortened, so that a test need not wait for the real ones; told apart by their size.
+/// Shortened, so that a test need not wait for the real ones; far enough apart to be told apart on a busy machine.
 const SHORT: Bounds = Bounds {
     header_timeout: Duration::from_millis(300),
-    idle_timeout: Duration::from_millis(900),
+    idle_timeout: Duration::from_secs(2),
     stall_timeout: Duration::from_millis(300),
     drain_timeout: Duration::from_millis(300),
     connections_max: 4,

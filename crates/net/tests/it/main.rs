@@ -9,4 +9,5 @@ mod frames;
 mod guards;
 mod homes;
 mod scene;
+mod secure;
 mod sockets;

@@ -1,0 +1,92 @@
+//! One connection, from its first byte to its end.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use model::limits;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower::ServiceExt;
+use tracing::debug;
+
+use super::connection::Life;
+use super::pace::Pace;
+use super::{Bounds, Connection};
+use crate::tls::Identity;
+use crate::watched::{Heard, Watched};
+
+/// What serving one connection needs.
+pub(super) struct Visit {
+    pub(super) bounds: Bounds,
+    pub(super) router: Router,
+    pub(super) connection: Connection,
+    pub(super) life: Life,
+}
+
+impl Visit {
+    /// The TLS handshake, which may take as long as a head, then the rest.
+    pub(super) async fn serve_tls(self, stream: TcpStream, identity: Identity) {
+        let greeted = tokio::select! {
+            greeted = timeout(self.bounds.header_timeout, identity.accept(stream)) => greeted,
+            () = self.life.stop.cancelled() => return,
+        };
+        match greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            Ok(stream) => self.serve(stream).await,
+            Err(error) => debug!(%error, "a caller did not get through the TLS handshake"),
+        }
+    }
+
+    /// Requests and answers until either side ends it, or the door does.
+    pub(super) async fn serve<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Self { bounds, router, connection, life } = self;
+        let heard = Heard::default();
+        let pace = Pace::new(bounds.header_timeout, bounds.idle_timeout, heard.clone());
+        let stream = TokioIo::new(Watched::new(stream, heard, bounds.stall_timeout));
+        let answer = service_fn(move |request| answer(router.clone(), connection.clone(), request));
+        let serving = http1::Builder::new()
+            .timer(pace)
+            .header_read_timeout(bounds.header_timeout)
+            // The buffer alone would let a head of a little more pass, the head's bound alone one without end.
+            .max_buf_size(limits::HEADER_BYTES_MAX)
+            .max_header_size(limits::HEADER_BYTES_MAX)
+            .serve_connection(stream, answer)
+            .with_upgrades();
+        let mut serving = pin!(serving);
+        let ended = tokio::select! {
+            ended = serving.as_mut() => ended,
+            () = life.stop.cancelled() => {
+                serving.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = serving => ended,
+                    () = life.cut.cancelled() => Ok(()),
+                }
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%error, "a connection ended early");
+        }
+    }
+}
+
+async fn answer(
+    router: Router,
+    connection: Connection,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(connection);
+    router.oneshot(request).await
+}
