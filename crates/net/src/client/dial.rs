@@ -14,7 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::target::{Scheme, Target};
+use super::target::Target;
+use crate::guard::Scheme;
 use crate::tls::Trust;
 use crate::watched::{Heard, Watched};
 

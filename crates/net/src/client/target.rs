@@ -7,6 +7,7 @@ use http::Uri;
 use model::error::Malformed;
 
 use super::ClientError;
+use crate::guard::Scheme;
 
 const MALFORMED: Malformed = Malformed::new("url", "an address such as http://127.0.0.1:7440");
 
@@ -28,24 +29,11 @@ pub enum Target {
     },
 }
 
-/// How to speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// Plain.
-    Http,
-    /// TLS.
-    Https,
-}
-
 impl Target {
     /// The door of a URL such as `http://127.0.0.1:7440` or `https://example.org/post`.
     pub fn of_url(url: &str) -> Result<Self, Malformed> {
         let uri: Uri = url.parse().map_err(|_| MALFORMED)?;
-        let (scheme, default_port) = match uri.scheme_str() {
-            Some("http") => (Scheme::Http, 80),
-            Some("https") => (Scheme::Https, 443),
-            Some(_) | None => return Err(MALFORMED),
-        };
+        let scheme = uri.scheme_str().and_then(Scheme::parse).ok_or(MALFORMED)?;
         let authority =
             uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or(MALFORMED)?;
         if uri.query().is_some() || authority.host().is_empty() {
@@ -54,7 +42,7 @@ impl Target {
         Ok(Self::Tcp {
             scheme,
             host: authority.host().trim_matches(['[', ']']).to_owned(),
-            port: authority.port_u16().unwrap_or(default_port),
+            port: authority.port_u16().unwrap_or(scheme.port()),
             base: uri.path().trim_end_matches('/').to_owned(),
         })
     }
@@ -74,14 +62,11 @@ impl fmt::Display for Target {
         match self {
             Target::Unix(path) => path.display().fmt(f),
             Target::Tcp { scheme, host, port, .. } => {
-                let scheme = match scheme {
-                    Scheme::Http => "http",
-                    Scheme::Https => "https",
-                };
+                let scheme = scheme.prefix();
                 if host.contains(':') {
-                    write!(f, "{scheme}://[{host}]:{port}")
+                    write!(f, "{scheme}[{host}]:{port}")
                 } else {
-                    write!(f, "{scheme}://{host}:{port}")
+                    write!(f, "{scheme}{host}:{port}")
                 }
             }
         }

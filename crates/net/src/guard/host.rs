@@ -26,7 +26,7 @@ pub struct Site {
     authority: String,
 }
 
-/// How callers reach the door, as they see it.
+/// How a door is spoken to, as its callers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Plain.
@@ -80,11 +80,7 @@ impl Site {
     /// with a host.
     pub fn of_url(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
-        let scheme = match uri.scheme_str()? {
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
-            _ => return None,
-        };
+        let scheme = Scheme::parse(uri.scheme_str()?)?;
         let authority = uri.authority()?;
         // Browsers leave the scheme's own port out of Host and Origin.
         let shown = match authority.port_u16() {
@@ -120,14 +116,24 @@ impl Site {
 }
 
 impl Scheme {
-    const fn port(self) -> u16 {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "http" => Some(Scheme::Http),
+            "https" => Some(Scheme::Https),
+            _ => None,
+        }
+    }
+
+    /// The port nobody writes.
+    pub(crate) const fn port(self) -> u16 {
         match self {
             Scheme::Http => 80,
             Scheme::Https => 443,
         }
     }
 
-    const fn prefix(self) -> &'static str {
+    /// What an address begins with.
+    pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Scheme::Http => "http://",
             Scheme::Https => "https://",

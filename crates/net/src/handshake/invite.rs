@@ -4,11 +4,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use http::Uri;
 use model::NodeKey;
 use model::error::Malformed;
 
 use crate::Secret;
+use crate::client::Target;
 
 const MALFORMED: Malformed =
     Malformed::new("invite", "an address as `postrider invite` prints it: URL#i=TOKEN&k=KEY, in quotes");
@@ -40,7 +40,7 @@ impl FromStr for Invite {
         let token = token.strip_prefix("i=").filter(|token| is_token(token)).ok_or(MALFORMED)?;
         let key = key.strip_prefix("k=").ok_or(MALFORMED)?;
         Ok(Self {
-            url: base_url(url).ok_or(MALFORMED)?,
+            url: Target::of_url(url).map(|_| url.trim_end_matches('/').to_owned()).map_err(|_| MALFORMED)?,
             token: Secret::from(token.to_owned()),
             issuer_key: key.parse().map_err(|_| MALFORMED)?,
         })
@@ -49,13 +49,6 @@ impl FromStr for Invite {
 
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-}
-
-fn base_url(url: &str) -> Option<String> {
-    let uri: Uri = url.parse().ok()?;
-    let plain = matches!(uri.scheme_str()?, "http" | "https") && uri.query().is_none();
-    let named = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
-    (plain && named).then(|| url.trim_end_matches('/').to_owned())
 }
 
 /// For messages to people: where, not with what.
