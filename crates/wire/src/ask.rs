@@ -6,6 +6,7 @@ use model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::auth::MemberRef;
 use crate::error::ErrorBody;
@@ -189,7 +190,7 @@ pub enum AnswerResult {
 pub struct Done {}
 
 /// The answer to [`Question::MessageStatus`].
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StatusAnswer {
     /// This very message.
@@ -233,9 +234,10 @@ pub struct TopicRow {
 }
 
 /// A conversation as a reader's list shows it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConversationRow {
     /// Its id.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub conversation: ConversationId,
     /// `#topic` or `@other`, as this reader calls it.
@@ -247,6 +249,7 @@ pub struct ConversationRow {
     /// Messages so far.
     pub head: u64,
     /// When the last one came.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Timestamp>,
     /// The place of the question it waits on.
@@ -410,7 +413,7 @@ pub struct WebhookRow {
 }
 
 /// What the broker knows about an id.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct BrokerExplained {
     /// Who says so.
     pub observer: String,
@@ -421,16 +424,18 @@ pub struct BrokerExplained {
     /// What the nodes involved answered, or that they did not.
     pub homes: Vec<ExplainedHome>,
     /// Broker time of this answer.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub now: Timestamp,
 }
 
 /// One sender's use of an id.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedRecord {
     /// Who sent it.
     pub sender: MemberRef,
     /// Under which id.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub client_message_id: ClientMessageId,
     /// `accepted`, `retired` or `forgotten`.
@@ -442,9 +447,11 @@ pub struct ExplainedRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint_prefix: Option<String>,
     /// The broker's id.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub broker_message_id: Option<MessageId>,
     /// Its log.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
     /// The log as the sender calls it.
@@ -454,12 +461,15 @@ pub struct ExplainedRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_id: Option<u64>,
     /// When it was accepted.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Timestamp>,
     /// After which nobody may get it.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub deliver_by: Option<Timestamp>,
     /// Until when the id is remembered.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub remembered_until: Option<Timestamp>,
     /// Whether the message row still exists.
@@ -472,44 +482,53 @@ pub struct ExplainedRecord {
 }
 
 /// One recipient's copy, with the instant of every rung.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedRecipient {
     /// Who.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub name: MemberName,
     /// Its node, or nothing when the broker hosts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<String>,
     /// How far.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub rung: DeliveryRung,
     /// In the inbox.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<Timestamp>,
     /// Handed over.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub notified_at: Option<Timestamp>,
     /// A turn began.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub engaged_at: Option<Timestamp>,
     /// The turn ended.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub processed_at: Option<Timestamp>,
     /// It ended below delivery.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// Why it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_code: Option<String>,
     /// Read.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
 }
 
 /// One webhook's copy.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedWebhook {
     /// The webhook's member.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub name: MemberName,
     /// `waiting`, `delivered` or `parked`.
@@ -522,13 +541,15 @@ pub struct ExplainedWebhook {
 }
 
 /// A node's part.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainedHome {
     /// Which node.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub node: NodeName,
     /// Its own words, or nothing when it could not be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub answer: Option<Box<RawValue>>,
     /// Whether it could not be reached.
     pub unreachable: bool,

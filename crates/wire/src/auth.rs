@@ -2,6 +2,7 @@
 
 use model::{NodeKey, NodeName, Timestamp};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::text;
 
@@ -15,27 +16,29 @@ pub const SUBPROTOCOL: &str = "postrider.v1";
 pub const TICKET_PREFIX: &str = "ticket.";
 
 /// `POST /v1/auth/challenge`
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChallengeRequest {
     /// Who asks.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub node_id: NodeName,
 }
 
 /// A nonce to sign.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Challenge {
     /// Sixty seconds, one use.
     pub challenge: String,
     /// Broker time.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub now: Timestamp,
 }
 
 /// `POST /v1/auth/exchange`
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExchangeRequest {
     /// The secret of a first join …
@@ -45,9 +48,11 @@ pub struct ExchangeRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge: Option<String>,
     /// The node's name.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub node_id: NodeName,
     /// The node's key.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub public_key: NodeKey,
     /// Fresh for every request.
@@ -66,12 +71,13 @@ pub struct ExchangeRequest {
 }
 
 /// The answer, signed by the issuer.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExchangeAnswer {
     /// Single use, for one surface.
     pub ws_ticket: String,
     /// Its end.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub expires_at: Timestamp,
     /// Rooms the ticket opens; none in a broker mesh.
@@ -84,9 +90,11 @@ pub struct ExchangeAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<MemberRef>,
     /// Broker time.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub now: Timestamp,
     /// Who signed.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub issuer_key: NodeKey,
     /// Over the canonical JSON of all other fields, in hex.
@@ -95,9 +103,10 @@ pub struct ExchangeAnswer {
 }
 
 /// A mesh by id and name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MeshRef {
     /// Its id.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub id: model::MeshId,
     /// Its name where it was made.
@@ -105,12 +114,14 @@ pub struct MeshRef {
 }
 
 /// A member by id, name and kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MemberRef {
     /// Its id.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub id: model::MemberId,
     /// Its name.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub name: model::MemberName,
     /// `person`, `agent` or `service`.

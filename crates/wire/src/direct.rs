@@ -3,13 +3,14 @@
 use model::{ClientMessageId, ConversationId, Fingerprint, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::ask::ConversationRow;
 use crate::local::SendRequest;
 use crate::text;
 
 /// `POST /v1/conversations/{id}/messages`: a [`SendRequest`] whose destination the address names.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostRequest {
     /// The text.
@@ -22,6 +23,7 @@ pub struct PostRequest {
     pub kind: Option<String>,
     /// Anything structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub meta: Option<Box<RawValue>>,
     /// Members named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,20 +52,24 @@ pub struct PostRequest {
 }
 
 /// 201 for a new message, 200 for one accepted before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AcceptAnswer {
     /// The broker's id.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub broker_message_id: MessageId,
     /// The caller's key.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub client_message_id: ClientMessageId,
     /// Its log.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub conversation: ConversationId,
     /// Its place there.
     pub history_id: u64,
     /// When it was accepted.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub created_at: Timestamp,
     /// Whether an earlier copy did it.
@@ -72,25 +78,30 @@ pub struct AcceptAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_available: Option<bool>,
     /// For a duplicate: when the first copy came.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub first_seen_at: Option<Timestamp>,
 }
 
 /// The query of `GET /v1/meshes/{mesh}/messages/{client_message_id}`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct StatusQuery {
     /// What was asked under the id; without it any message under the id counts.
+    #[param(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub request_fingerprint: Option<Fingerprint>,
     /// When it was first tried; without it, within the window.
+    #[param(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub first_attempt_at: Option<Timestamp>,
 }
 
 /// The query of a page.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct PageQuery {
     /// How many rows, at most 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,8 +112,9 @@ pub struct PageQuery {
 }
 
 /// The query of a list.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ListQuery {
     /// How many rows, at most 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +122,7 @@ pub struct ListQuery {
 }
 
 /// `GET /v1/conversations`
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConversationList {
     /// Last active first.
     pub conversations: Vec<ConversationRow>,

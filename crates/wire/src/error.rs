@@ -3,9 +3,10 @@
 use model::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// `{"error": code, "message": …, …}` as it is read and written.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// The code's text. A string, not a code: a newer peer may use one we do not know.
     pub error: String,

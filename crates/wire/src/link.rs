@@ -8,6 +8,7 @@ use model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::auth::{MemberRef, MeshRef};
 use crate::error::ErrorBody;
@@ -332,22 +333,26 @@ pub enum SendOutcome {
 }
 
 /// Where an accepted message is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedRow {
     /// 201 or 200.
     pub status: u16,
     /// What was accepted: matched together with the row.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub request_fingerprint: Fingerprint,
     /// The broker's id.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub broker_message_id: MessageId,
     /// Its log.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub conversation: ConversationId,
     /// Its place there.
     pub history_id: u64,
     /// When it was committed.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub created_at: Timestamp,
     /// Whether an earlier copy did it.

@@ -5,6 +5,7 @@ mod operate;
 use model::{ClientMessageId, ErrorCode, Kind, MemberName, Priority, RowId, Timestamp, To};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::error::Refused;
 use crate::message::{BODY_VERSION, Message, MessageFields};
@@ -22,7 +23,7 @@ pub const ACT_AS_HEADER: &str = "postrider-as";
 pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
 /// `POST /v1/send`
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendRequest {
     /// `#topic`, `@name`, `@me` or a key.
@@ -41,6 +42,7 @@ pub struct SendRequest {
     pub kind: Option<String>,
     /// Anything structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub meta: Option<Box<RawValue>>,
     /// Members named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -195,6 +197,9 @@ pub struct InboxPage {
     pub unread: u64,
     /// All rows.
     pub total: u64,
+    /// Events go on after this page from here: the `Last-Event-ID` of `GET /v1/events`.
+    #[serde(default)]
+    pub cursor: String,
 }
 
 /// A row of the outbox, or one message's life as this node knows it.

@@ -1,6 +1,7 @@
 //! Reading a log page by page.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::message::Message;
 
@@ -16,7 +17,7 @@ pub struct PageRequest {
 }
 
 /// Rows from ONE read, so that what follows `cursor` joins them without gap or repeat.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Page {
     /// Oldest first.
     pub messages: Vec<Message>,

@@ -7,6 +7,7 @@ use model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::error::Refused;
 use crate::text;
@@ -15,15 +16,18 @@ use crate::text;
 pub const BODY_VERSION: u8 = 1;
 
 /// What the sender asked, as it is kept in the outbox and carried to the recipient.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageFields {
     /// The sender's idempotency key.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub client_message_id: ClientMessageId,
     /// Where it goes, as asked.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub to: To,
     /// What it is for.
+    #[schema(value_type = String)]
     #[serde(with = "text", default, skip_serializing_if = "is_default")]
     pub kind: Kind,
     /// The text.
@@ -33,8 +37,10 @@ pub struct MessageFields {
     pub body_version: u8,
     /// Anything structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub meta: Option<Value>,
     /// Members named, in order.
+    #[schema(value_type = Vec<String>)]
     #[serde(with = "text::list", default, skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<MemberName>,
     /// The message it answers.
@@ -44,12 +50,14 @@ pub struct MessageFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corr_id: Option<String>,
     /// Order between conversations.
+    #[schema(value_type = String)]
     #[serde(with = "text", default, skip_serializing_if = "is_default")]
     pub priority: Priority,
     /// Whether the conversation waits for an answer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expects_input: bool,
     /// An instant after which it must not be delivered.
+    #[schema(value_type = Option<String>)]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub deliver_by: Option<Timestamp>,
     /// The same as seconds from the accept; never together with `deliver_by`.
@@ -61,12 +69,14 @@ pub struct MessageFields {
 }
 
 /// A message as a carrier hands it on: the sender's fields and what the broker added.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Message {
     /// The broker's id.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub id: MessageId,
     /// Its log.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub conversation: ConversationId,
     /// The log as this reader calls it: `#topic` or `@other`.
@@ -75,9 +85,11 @@ pub struct Message {
     /// Its place in the log.
     pub history_id: u64,
     /// Who sent it.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub sender: MemberName,
     /// When the broker committed it.
+    #[schema(value_type = String)]
     #[serde(with = "text")]
     pub created_at: Timestamp,
     /// The place after it in its log.

@@ -1,0 +1,92 @@
+//! Attaching a mesh: its files opened, its link kept. What goes wrong shuts that mesh alone.
+
+use std::sync::Arc;
+
+use mailbox::Mailbox;
+use net::client::{Client, Target};
+use net::handshake::KeyPair;
+use tokio::sync::Notify;
+
+use crate::Invites;
+use crate::ground::{Ground, Slot};
+use crate::home::make_private;
+use crate::link::{Keeper, WayIn, keep};
+use crate::mesh::Mesh;
+use crate::settings::{Carrier, MeshEntry};
+
+/// What attaching needs beside the mesh's entry.
+pub(crate) struct Attach {
+    pub(crate) entry: MeshEntry,
+    /// The live listener's address instead of the entry's.
+    pub(crate) url: Option<String>,
+    pub(crate) invites: Option<Arc<dyn Invites>>,
+    /// The person a first join makes, when one was asked for.
+    pub(crate) person: Option<String>,
+}
+
+impl Ground {
+    /// Opens the mesh and begins to keep its link; the slot says how that went.
+    pub(crate) async fn attach(self: &Arc<Self>, attach: Attach) -> Slot {
+        let MeshEntry { slug, node, .. } = attach.entry.clone();
+        let slot = match self.try_attach(attach).await {
+            Ok(slot) => slot,
+            Err(problem) => {
+                tracing::error!(mesh = slug, problem, "the mesh cannot be opened");
+                Slot::Shut { slug: slug.clone(), node: node.to_string(), problem }
+            }
+        };
+        self.change(|slots| {
+            slots.all.retain(|known| known.slug() != slug);
+            slots.all.push(slot.clone());
+        });
+        slot
+    }
+
+    async fn try_attach(self: &Arc<Self>, attach: Attach) -> Result<Slot, String> {
+        let Attach { entry, url, invites, person } = attach;
+        match entry.carrier {
+            Carrier::Broker => {}
+            Carrier::Pipes => return Err("this process runs no gateway for a pipes mesh".to_owned()),
+        }
+        let target =
+            Target::of_url(url.as_deref().unwrap_or(&entry.url)).map_err(|error| error.to_string())?;
+        make_private(&self.home.mesh(&entry.slug)).map_err(|error| error.to_string())?;
+        let key = KeyPair::load_or_create(&self.home.keypair(&entry.slug), &*self.entropy)
+            .map_err(|error| error.to_string())?;
+        let mailbox = self.open_mailbox(&entry.slug).await?;
+        let clock = self.clock.clone();
+        let mesh = Mesh::over(entry.slug, entry.node.clone(), mailbox, clock, self.entropy.clone()).await;
+        let mesh = mesh.map_err(|error| error.to_string())?;
+        let resume = Arc::new(Notify::new());
+        let leave = self.stop.child_token();
+        let way = WayIn {
+            client: Client::new(target),
+            node: entry.node,
+            key,
+            person: Some(person.unwrap_or_else(|| self.surroundings.person_name())),
+            entropy: self.entropy.clone(),
+        };
+        let keeper = Keeper { way, invites, resume: resume.clone(), version: self.version.clone() };
+        self.tasks.spawn(keep(mesh.clone(), keeper, leave.clone()));
+        Ok(Slot::Open { mesh, resume, leave })
+    }
+
+    /// Ends a mesh's link and closes its file; its rows stay where they are.
+    pub(crate) async fn detach(&self, slug: &str) {
+        let slot = self.change(|slots| {
+            let place = slots.all.iter().position(|slot| slot.slug() == slug);
+            place.map(|place| slots.all.remove(place))
+        });
+        if let Some(Slot::Open { mesh, leave, .. }) = slot {
+            leave.cancel();
+            mesh.mailbox.clone().close().await;
+        }
+    }
+
+    pub(crate) async fn open_mailbox(&self, slug: &str) -> Result<Mailbox, String> {
+        let (path, entropy) = (self.home.mailbox(slug), self.entropy.clone());
+        // Opening checks and may migrate the file, which takes as long as the disk does.
+        let opened = tokio::task::spawn_blocking(move || Mailbox::open(path, entropy)).await;
+        opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,144 @@
+//! How full the disk is, and what still fits. Looked at now and then: a send must not cost a system call, and
+//! whatever slips through meets the store's own refusal.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use model::{ErrorCode, limits};
+use net::respond::Refusal;
+
+use crate::metrics::Page;
+
+/// How often it is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// From here on listeners are warned.
+const HIGH_PERCENT: u8 = 80;
+/// From here on nothing new is taken; what is queued still drains.
+const FULL_PERCENT: u8 = 95;
+
+/// The pressure as last seen.
+pub(crate) struct Disk {
+    folder: PathBuf,
+    percent: AtomicU8,
+    free_bytes: AtomicU64,
+}
+
+/// How the pressure stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    /// Room enough.
+    Low,
+    /// Getting full.
+    High,
+    /// Too full for new rows.
+    Full,
+}
+
+impl Disk {
+    /// The disk that holds `folder`, looked at once.
+    pub(crate) fn of(folder: PathBuf) -> Self {
+        let disk = Self { folder, percent: AtomicU8::new(0), free_bytes: AtomicU64::new(u64::MAX) };
+        disk.look(0);
+        disk
+    }
+
+    /// Looks again. `used` is what the mailboxes hold.
+    pub(crate) fn look(&self, used: u64) -> Pressure {
+        let free = match rustix::fs::statvfs(&self.folder) {
+            Ok(stat) => stat.f_bavail.saturating_mul(stat.f_frsize),
+            Err(error) => {
+                tracing::warn!(%error, "the disk's room cannot be told");
+                u64::MAX
+            }
+        };
+        self.free_bytes.store(free, Ordering::Relaxed);
+        self.percent.store(percent(used, free), Ordering::Relaxed);
+        self.pressure()
+    }
+
+    /// Refuses a new row when it might not fit. Its id stays unused.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        match self.pressure() {
+            Pressure::Low | Pressure::High => Ok(()),
+            Pressure::Full => Err(Refusal::plain(ErrorCode::InsufficientStorage)),
+        }
+    }
+
+    /// The share of what may be used that is used.
+    pub(crate) fn percent(&self) -> u8 {
+        self.percent.load(Ordering::Relaxed)
+    }
+
+    /// What needs a person.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let percent = self.percent();
+        match self.pressure() {
+            Pressure::Low => Vec::new(),
+            Pressure::High => vec![format!("the outbox may soon be full: {percent} % of its room is used")],
+            Pressure::Full => {
+                vec![format!("new sends are refused: {percent} % of the outbox's room is used")]
+            }
+        }
+    }
+
+    /// Writes the gauges.
+    pub(crate) fn print(&self, page: &mut Page) {
+        page.gauge("cm_daemon_disk_pct", &[("kind", "outbox")], f64::from(self.percent()));
+        let free = self.free_bytes.load(Ordering::Relaxed);
+        page.gauge("cm_daemon_disk_free_bytes", &[], free as f64);
+    }
+
+    fn pressure(&self) -> Pressure {
+        match self.percent() {
+            FULL_PERCENT.. => Pressure::Full,
+            HIGH_PERCENT.. => Pressure::High,
+            _ => Pressure::Low,
+        }
+    }
+}
+
+/// Whichever is nearer: the outbox's own bound, or the reserve the disk must keep.
+fn percent(used: u64, free: u64) -> u8 {
+    let room =
+        limits::OUTBOX_BYTES_MAX.saturating_sub(used).min(free.saturating_sub(limits::DISK_RESERVE_BYTES));
+    let all = used.saturating_add(room);
+    if room == 0 {
+        return 100;
+    }
+    u8::try_from(used.saturating_mul(100) / all).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_nearer_of_the_two_bounds_counts() {
+        for (used, free, expected) in [
+            (0, u64::MAX, 0),
+            (GIB, u64::MAX, 20),
+            (4 * GIB, u64::MAX, 80),
+            (5 * GIB, u64::MAX, 100),
+            (9 * GIB, u64::MAX, 100),
+            (GIB, limits::DISK_RESERVE_BYTES, 100),
+            (GIB, limits::DISK_RESERVE_BYTES + GIB, 50),
+            (0, 0, 100),
+            (0, limits::DISK_RESERVE_BYTES + 1, 0),
+        ] {
+            assert_eq!(percent(used, free), expected, "{used} used, {free} free");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_takes_nothing_new() {
+        let disk = Disk { folder: PathBuf::new(), percent: AtomicU8::new(0), free_bytes: AtomicU64::new(0) };
+        for (percent, taken) in [(0, true), (80, true), (94, true), (95, false), (100, false)] {
+            disk.percent.store(percent, Ordering::Relaxed);
+            assert_eq!(disk.check().is_ok(), taken, "{percent} %");
+        }
+        assert!(!disk.problems().is_empty());
+    }
+}

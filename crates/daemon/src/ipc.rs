@@ -1,0 +1,66 @@
+//! The local door: one router, served on the home's socket and on loopback TCP with different guards.
+//!
+//! - On the socket the operating system vouches for the caller; on TCP the token does. Which one it is follows
+//!   from the listener, never from the request.
+//! - An agent's token acts as that agent alone, on either listener.
+//! - Nothing here holds state: every answer is read from the store or asked of the broker.
+
+mod agents;
+mod door;
+mod events;
+mod inbox;
+mod meshes;
+mod messages;
+mod outbox;
+mod send;
+mod state;
+mod topics;
+mod waiting;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{delete, get, post};
+use http::Uri;
+use model::ErrorCode;
+use net::respond::Refusal;
+use serde::de::DeserializeOwned;
+
+use crate::ground::Ground;
+
+pub(crate) use door::Transport;
+
+/// The whole local door for one listener, behind its guard.
+pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
+    let routes = Router::new()
+        .route("/v1/send", post(send::send))
+        .route("/v1/topic/post", post(send::post_to_topic))
+        .route("/v1/inbox", get(inbox::list))
+        .route("/v1/inbox/seen", post(inbox::seen))
+        .route("/v1/messages/{id}", get(messages::life))
+        .route("/v1/outbox", get(outbox::list))
+        .route("/v1/topic/history", get(topics::history))
+        .route("/v1/topic/list", get(topics::list))
+        .route("/v1/peers", get(topics::peers))
+        .route("/v1/ask", post(topics::ask))
+        .route("/v1/events", get(events::stream))
+        .route("/v1/agents", post(agents::register))
+        .route("/v1/rotate-token", post(agents::rotate_token))
+        .route("/v1/meshes", get(meshes::list).post(meshes::join))
+        .route("/v1/meshes/{mesh}", delete(meshes::leave))
+        .route("/v1/meshes/{mesh}/resume", post(meshes::resume))
+        .route("/v1/health", get(state::health))
+        .route("/v1/version", get(state::version))
+        .route("/v1/metrics", get(state::metrics))
+        .route("/v1/shutdown", post(state::shutdown))
+        .with_state(ground.clone());
+    door::guarded(net::guard::with_fallbacks(routes), ground, transport)
+}
+
+/// The query as `T`; whatever is unknown or has another form is named.
+fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
+    let parsed = axum::extract::Query::try_from_uri(uri);
+    parsed
+        .map(|axum::extract::Query(query)| query)
+        .map_err(|error| Refusal::new(ErrorCode::InvalidRequest, error.body_text()))
+}
