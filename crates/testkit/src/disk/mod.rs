@@ -10,12 +10,14 @@
 
 mod faulty;
 mod image;
+mod newer;
 mod power_loss;
 mod recorder;
 mod vfs;
 
 pub use faulty::{FaultyDisk, Kind, Trouble};
 pub use image::{Image, Survivors};
+pub use newer::raise_schema_version;
 pub use power_loss::{Control, PowerLoss, PowerLossError, Report, power_loss};
 pub use recorder::{Event, Recorder};
 pub use vfs::{Act, Watcher, mount};

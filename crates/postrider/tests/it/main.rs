@@ -1,0 +1,24 @@
+//! The product as its users meet it: the real binary, its words, its exit codes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
+
+mod refusals;
+mod start;
+mod walk;
+
+use testkit::bin::{Binary, Home, Options, Product};
+
+/// A home of its own for the binary with faults.
+fn home() -> Home {
+    Home::new(Binary::at(env!("CARGO_BIN_EXE_postrider"))).unwrap()
+}
+
+/// The product on `home`, ready.
+fn up(home: &Home) -> Product<'_> {
+    Product::up(home, &Options::default()).unwrap()
+}
+
+/// The product with faults.
+fn up_with<'home>(home: &'home Home, fault: &str) -> Product<'home> {
+    Product::up(home, &Options { faults: vec![fault.to_owned()], ..Options::default() }).unwrap()
+}
