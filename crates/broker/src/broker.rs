@@ -11,6 +11,7 @@ use net::handshake::KeyPair;
 use net::respond::Refusal;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use utoipa_axum::router::OpenApiRouter;
 use wire::ask::Invite;
 use wire::auth::MeshRef;
 
@@ -19,7 +20,7 @@ use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
-use crate::{direct, health, janitor, link, wayin};
+use crate::{direct, health, janitor, link, openapi, wayin};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -119,12 +120,12 @@ impl Broker {
     /// The fabric door's routes, without guards and fallbacks: whoever merges them onto a door puts
     /// [`net::guard::with_fallbacks`] and [`net::guard::protect`] around the whole.
     pub fn router(&self) -> Router {
-        Router::new()
+        let routes = OpenApiRouter::new()
             .merge(wayin::routes())
             .merge(link::routes())
             .merge(direct::routes())
-            .merge(health::routes())
-            .with_state(self.shared.clone())
+            .merge(health::routes());
+        openapi::with_document(routes).with_state(self.shared.clone())
     }
 
     /// Begins background work. Once.

@@ -12,23 +12,23 @@ mod send;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query};
-use axum::routing::{get, post};
 use model::ErrorCode;
 use net::respond::Refusal;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::broker::Shared;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/v1/meshes/{mesh}/messages", post(send::to_mesh))
-        .route("/v1/meshes/{mesh}/messages/{client_message_id}", get(read::status))
-        .route("/v1/conversations", get(read::conversations))
-        .route("/v1/conversations/{id}", get(read::conversation))
-        .route("/v1/conversations/{id}/messages", post(send::to_conversation))
-        .route("/v1/explain/{id}", get(explain::explain))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new()
+        .routes(routes!(send::to_mesh))
+        .routes(routes!(read::status))
+        .routes(routes!(read::conversations))
+        .routes(routes!(read::conversation))
+        .routes(routes!(send::to_conversation))
+        .routes(routes!(explain::explain))
 }
 
 /// The part of the address, or a refusal in our own shape.

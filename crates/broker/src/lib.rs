@@ -33,6 +33,7 @@ pub mod limiter;
 mod link;
 mod message;
 pub mod metrics;
+mod openapi;
 mod wayin;
 
 pub use audit::TARGET as AUDIT_TARGET;

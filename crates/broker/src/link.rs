@@ -18,33 +18,38 @@ mod window;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use ledger::ConnectionPolicy;
 use net::respond::Refusal;
 use net::socket::{Socket, Upgrade};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use wire::auth::AUDIENCE_LINK;
 
 use crate::audit::{Event, Kept};
 use crate::broker::{Shared, storage_refused};
+use crate::openapi::Refusals;
 use crate::wayin::{hash_of, refused};
+
+use registry::Seat;
 
 pub(crate) use registry::Links;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new().route("/v1/link", get(upgrade))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(upgrade))
 }
 
+/// A node's WebSocket: subprotocols `postrider.v1` and `ticket.<T>`.
+#[utoipa::path(get, path = "/v1/link", tag = "link", responses((status = 101), Refusals))]
 async fn upgrade(State(shared): State<Arc<Shared>>, upgrade: Upgrade) -> Result<Response, Refusal> {
     let admitted = admit(&shared, &upgrade).await;
     let admitted = admitted
         .inspect_err(|refusal| shared.metrics.connections_rejected.of(refusal.refused().code).add_one())?;
     let stop = upgrade.connection().stopping().clone();
     Ok(match admitted {
-        Admitted::Joined(joined) => {
-            upgrade.accept(async |socket| session::run(shared, *joined, socket, stop).await)
+        Admitted::Joined(seat) => {
+            upgrade.accept(async |socket| session::run(shared, seat, socket, stop).await)
         }
         Admitted::Occupied => upgrade.accept(turn_away),
     })
@@ -59,8 +64,8 @@ async fn turn_away(socket: Socket) {
 
 /// A ticket that opens a socket.
 enum Admitted {
-    /// It is used, and the node is in.
-    Joined(Box<ledger::Joined>),
+    /// It is used, and the node is in: from here on an older link of the node is on its way out.
+    Joined(Seat),
     /// It is not used: another connection of the node stays.
     Occupied,
 }
@@ -88,5 +93,5 @@ async fn admit(shared: &Shared, upgrade: &Upgrade) -> Result<Admitted, Refusal> 
         Event::ConcurrentConnection { node, kept: Kept::Newest }.record();
     }
     Event::LinkOpened { node, epoch: joined.link.epoch }.record();
-    Ok(Admitted::Joined(Box::new(joined)))
+    Ok(Admitted::Joined(shared.links.enter(joined.link)))
 }

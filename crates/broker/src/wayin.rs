@@ -9,7 +9,6 @@ mod rate;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
@@ -22,6 +21,8 @@ use net::Secret;
 use net::handshake::{Claim, sign_answer, verify_proof};
 use net::respond::{self, Json, Refusal, read_body};
 use net::serve::{Caller, Connection};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use wire::ask::Invite;
 use wire::auth::{
     AUDIENCE_DEFAULT, AUDIENCE_LINK, Challenge, ChallengeRequest, ExchangeAnswer, ExchangeRequest,
@@ -29,6 +30,7 @@ use wire::auth::{
 
 use crate::ask::member_ref;
 use crate::broker::{Shared, storage_refused};
+use crate::openapi::Refusals;
 
 pub(crate) use rate::KnockRate;
 
@@ -37,11 +39,12 @@ const AUDIENCES: [&str; 4] = [AUDIENCE_DEFAULT, AUDIENCE_LINK, "postrider-pipe",
 /// Sixteen random bytes in any spelling, with room to spare.
 const NONCE_BYTES_MAX: usize = 128;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/v1/auth/exchange", post(exchange))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    // The seed's paths answer too, for those who speak them.
+    OpenApiRouter::new()
+        .routes(routes!(exchange))
+        .routes(routes!(challenge))
         .route("/ansible/auth/exchange", post(exchange))
-        .route("/v1/auth/challenge", post(challenge))
         .route("/ansible/auth/challenge", post(challenge))
 }
 
@@ -69,6 +72,14 @@ pub(crate) fn hash_of(secret: &Secret) -> SecretHash {
     SecretHash(*secret.token_hash().as_bytes())
 }
 
+/// A nonce for a node that comes back.
+#[utoipa::path(
+    post,
+    path = "/v1/auth/challenge",
+    tag = "way in",
+    request_body = ChallengeRequest,
+    responses((status = 200, body = Challenge), Refusals)
+)]
 async fn challenge(
     State(shared): State<Arc<Shared>>,
     connection: Connection,
@@ -86,6 +97,14 @@ async fn challenge(
     Ok(respond::json(StatusCode::OK, &answer))
 }
 
+/// An invite or a signed challenge for a ticket.
+#[utoipa::path(
+    post,
+    path = "/v1/auth/exchange",
+    tag = "way in",
+    request_body = ExchangeRequest,
+    responses((status = 200, body = ExchangeAnswer), Refusals)
+)]
 async fn exchange(
     State(shared): State<Arc<Shared>>,
     connection: Connection,

@@ -196,3 +196,5 @@ pub const ORPHAN_AGE_MIN: Duration = Duration::from_secs(5 * 60);
 pub const ORPHANS_NAMED_MAX: usize = 1_000;
 /// The shortest time messages may be kept: undelivered rows live as long.
 pub const MESSAGE_RETENTION_DAYS_MIN: u32 = 90;
+/// After a read that found nothing a link window waits this long before a wake makes it read again.
+pub const QUIET_READ_PAUSE: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! `GET /v1/explain/{id}`: where is it, and why.
+//! Where is it, and why, over HTTP.
 
 use std::sync::Arc;
 
@@ -7,12 +7,23 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use net::respond::{self, Refusal};
+use wire::ask::BrokerExplained;
 
 use super::caller::Caller;
 use super::part;
 use crate::broker::{Shared, storage_refused};
 use crate::explain as facts;
+use crate::openapi::Refusals;
 
+/// Everything the broker knows about a message's or a caller's id.
+#[utoipa::path(
+    get,
+    path = "/v1/explain/{id}",
+    tag = "messages",
+    params(("id" = String, Path, description = "Either kind of id")),
+    responses((status = 200, body = BrokerExplained), Refusals),
+    security(("token" = ["send"]), ("token" = ["read"]))
+)]
 pub(super) async fn explain(
     State(shared): State<Arc<Shared>>,
     caller: Caller,

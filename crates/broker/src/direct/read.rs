@@ -18,8 +18,18 @@ use super::caller::Caller;
 use super::{part, query};
 use crate::ask::{conversation_row, page, status_answer};
 use crate::broker::{Shared, storage_refused};
+use crate::openapi::Refusals;
 
-/// `GET /v1/meshes/{mesh}/messages/{client_message_id}`: of the caller's own messages. Never fences.
+/// What became of one of the caller's own ids. Asking changes nothing.
+#[utoipa::path(
+    get,
+    path = "/v1/meshes/{mesh}/messages/{client_message_id}",
+    tag = "messages",
+    params(("mesh" = String, Path, description = "The mesh's id or slug"),
+        ("client_message_id" = String, Path, description = "The caller's key"), StatusQuery),
+    responses((status = 200, body = StatusAnswer), Refusals),
+    security(("token" = ["send"]), ("token" = ["read"]))
+)]
 pub(super) async fn status(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
@@ -63,7 +73,15 @@ fn held(known: Option<&Known>) -> model::Fingerprint {
     known.map_or(model::Fingerprint::from_bytes([0; 32]), |known| known.fingerprint)
 }
 
-/// `GET /v1/conversations`
+/// The caller's conversations, last active first.
+#[utoipa::path(
+    get,
+    path = "/v1/conversations",
+    tag = "conversations",
+    params(ListQuery),
+    responses((status = 200, body = ConversationList), Refusals),
+    security(("token" = ["read"]))
+)]
 pub(super) async fn conversations(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
@@ -80,7 +98,15 @@ pub(super) async fn conversations(
     Ok(respond::json(StatusCode::OK, &ConversationList { conversations }))
 }
 
-/// `GET /v1/conversations/{id}`
+/// A page of a conversation, newest last; an unknown one is empty.
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{id}",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The conversation"), PageQuery),
+    responses((status = 200, body = Page), Refusals),
+    security(("token" = ["read"]))
+)]
 pub(super) async fn conversation(
     State(shared): State<Arc<Shared>>,
     caller: Caller,

@@ -18,8 +18,19 @@ use super::caller::Caller;
 use super::part;
 use crate::accept::{Item, Times, Word};
 use crate::broker::{Shared, storage_refused};
+use crate::openapi::Refusals;
 
-/// `POST /v1/meshes/{mesh}/messages`
+/// Hands over a message; 201 means durable, 200 that an earlier copy is.
+#[utoipa::path(
+    post,
+    path = "/v1/meshes/{mesh}/messages",
+    tag = "messages",
+    params(("mesh" = String, Path, description = "The mesh's id or slug"),
+        ("idempotency-key" = Option<String>, Header, description = "The client_message_id")),
+    request_body = SendRequest,
+    responses((status = 201, body = AcceptAnswer), (status = 200, body = AcceptAnswer), Refusals),
+    security(("token" = ["send"]))
+)]
 pub(super) async fn to_mesh(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
@@ -35,7 +46,17 @@ pub(super) async fn to_mesh(
     accept(&shared, &caller.member, request, &headers).await
 }
 
-/// `POST /v1/conversations/{id}/messages`
+/// The same into a conversation the caller knows by id.
+#[utoipa::path(
+    post,
+    path = "/v1/conversations/{id}/messages",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The conversation"),
+        ("idempotency-key" = Option<String>, Header, description = "The client_message_id")),
+    request_body = PostRequest,
+    responses((status = 201, body = AcceptAnswer), (status = 200, body = AcceptAnswer), Refusals),
+    security(("token" = ["send"]))
+)]
 pub(super) async fn to_conversation(
     State(shared): State<Arc<Shared>>,
     caller: Caller,
@@ -72,7 +93,7 @@ async fn accept(
     let now = shared.ledger.now().await.map_err(|error| storage_refused(&error))?;
     let key = request.key(idempotency_key(headers)?)?;
     let id = key.unwrap_or_else(|| ClientMessageId::mint(now, shared.entropy.as_ref()));
-    let item = Item::check(request.into_fields(id.clone())?, None, Times::default(), now)?;
+    let item = Item::check(request.into_fields(id.clone())?, None, Times::of_caller(now))?;
     let words = shared.accept().lane(Via::Broker, sender.id, vec![Ok(item)]).await;
     let mut words = words.map_err(|error| match error {
         LinkError::Refused(refused) => Refusal::plain(refused.code()),

@@ -50,6 +50,7 @@ pub(crate) struct Batch {
 pub(crate) async fn push<C: Cargo>(ctx: &Ctx) -> End {
     let pushed = C::window(ctx);
     let mut committed = ctx.shared.ledger.committed();
+    let mut quiet_until = Instant::now();
     loop {
         // Before the read: what was committed by now will be seen by it.
         committed.mark_unchanged();
@@ -61,6 +62,9 @@ pub(crate) async fn push<C: Cargo>(ctx: &Ctx) -> End {
                 Err(error) => return ctx.link_end(&error),
             };
             let full = batch.keys.len() == limit;
+            if batch.keys.is_empty() {
+                quiet_until = Instant::now() + limits::QUIET_READ_PAUSE;
+            }
             pushed.push(&batch.keys);
             for frame in batch.frames {
                 ctx.say_text(frame).await;
@@ -83,6 +87,9 @@ pub(crate) async fn push<C: Cargo>(ctx: &Ctx) -> End {
         if pushed.is_stalled() {
             return End::Stalled;
         }
+        // Commits of others come in thousands a second; a node that got nothing from the last read can wait for
+        // several of them together.
+        sleep_until(quiet_until).await;
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Seat {
 
 impl Links {
     /// Enters `link`; of two links of one node the later epoch stays, whichever entered first.
-    pub(crate) fn enter(&self, link: &Link) -> Seat {
+    pub(crate) fn enter(&self, link: Link) -> Seat {
         let replaced = CancellationToken::new();
         let mut live = lock(&self.live);
         match live.get(&link.node) {
@@ -42,7 +42,8 @@ impl Links {
                 }
             }
         }
-        Seat { link: link.clone(), replaced, live: self.live.clone() }
+        drop(live);
+        Seat { link, replaced, live: self.live.clone() }
     }
 
     /// Whether `node` has a link here.
@@ -52,6 +53,11 @@ impl Links {
 }
 
 impl Seat {
+    /// The link.
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
     /// Cancelled when a newer link of the node came.
     pub(crate) fn replaced(&self) -> &CancellationToken {
         &self.replaced
@@ -82,10 +88,10 @@ mod tests {
     #[test]
     fn the_later_epoch_stays_whichever_entered_first() {
         let links = Links::default();
-        let older = links.enter(&link("lab", 1));
-        let newer = links.enter(&link("lab", 3));
-        let late = links.enter(&link("lab", 2));
-        let other = links.enter(&link("vps", 1));
+        let older = links.enter(link("lab", 1));
+        let newer = links.enter(link("lab", 3));
+        let late = links.enter(link("lab", 2));
+        let other = links.enter(link("vps", 1));
         assert!(older.replaced().is_cancelled() && late.replaced().is_cancelled());
         assert!(!newer.replaced().is_cancelled() && !other.replaced().is_cancelled());
         drop((older, late));

@@ -1,7 +1,7 @@
 //! `send`: one lane's next messages.
 
 use ledger::{Admission, LinkError};
-use model::{ErrorCode, MemberId, MemberName, RowId, Timestamp, To, limits};
+use model::{ErrorCode, MemberId, MemberName, RowId, To, limits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::link::{AcceptedRow, Send, SendItem, SendItemRow, SendOutcome, SendResult, Sent, ToNode};
@@ -63,8 +63,7 @@ impl Frame {
         self.turn.come().await;
         let words = match &self.name {
             Some(name) => {
-                let now = ctx.shared.ledger.now().await?;
-                let items = self.messages.iter().map(|raw| check(raw, name, &self.lane, now)).collect();
+                let items = self.messages.iter().map(|raw| check(raw, name, &self.lane)).collect();
                 ctx.shared.accept().lane(ctx.via(), self.sender, items).await?
             }
             None => vec![Word::Refused(Refused::plain(ErrorCode::NotAtHome)); self.rows.len()],
@@ -85,12 +84,12 @@ fn lane(sender: Option<&MemberName>, messages: &[Box<RawValue>]) -> String {
     }
 }
 
-fn check(raw: &RawValue, sender: &MemberName, lane: &str, now: Timestamp) -> Result<Item, Refused> {
+fn check(raw: &RawValue, sender: &MemberName, lane: &str) -> Result<Item, Refused> {
     let malformed = |error: serde_json::Error| Refused::new(ErrorCode::InvalidRequest, error.to_string());
     let item: SendItem = serde_json::from_str(raw.get()).map_err(malformed)?;
     let fields: MessageFields = serde_json::from_str(item.message.get()).map_err(malformed)?;
-    let times = Times { send_deadline: Some(item.send_deadline), ttl_ends_at: item.deliver_by };
-    let checked = Item::check(fields, Some(item.request_fingerprint), times, now)?;
+    let times = Times::of_node(&fields, item.send_deadline, item.deliver_by)?;
+    let checked = Item::check(fields, Some(item.request_fingerprint), times)?;
     if checked.lane(sender) == lane {
         Ok(checked)
     } else {

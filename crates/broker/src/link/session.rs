@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ledger::{Joined, Link, LinkError, LinkOpened, LinkRefused, Via};
+use ledger::{Link, LinkError, LinkOpened, LinkRefused, Via};
 use model::{MemberId, MemberName, limits};
 use net::socket::{Reader, Socket, Text, Writer};
 use tokio::sync::Semaphore;
@@ -14,6 +14,7 @@ use wire::link::{BadFrame, ToBroker, ToNode};
 use super::end::End;
 use super::lanes::Lanes;
 use super::push::{Mail, Pushed, Receipts};
+use super::registry::Seat;
 use super::{acks, negotiate, push, send};
 use crate::ask;
 use crate::broker::Shared;
@@ -32,10 +33,9 @@ pub(crate) struct Ctx {
 }
 
 /// Serves the link until it ends.
-pub(crate) async fn run(shared: Arc<Shared>, joined: Joined, socket: Socket, stop: CancellationToken) {
+pub(crate) async fn run(shared: Arc<Shared>, seat: Seat, socket: Socket, stop: CancellationToken) {
     let (mut reader, writer) = socket.split();
-    let seat = shared.links.enter(&joined.link);
-    let ctx = Arc::new(Ctx::new(shared, joined.link, writer));
+    let ctx = Arc::new(Ctx::new(shared, seat.link().clone(), writer));
     let metrics = &ctx.shared.metrics;
     metrics.connections.add_one();
     metrics.connections_active.add(1);

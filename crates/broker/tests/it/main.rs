@@ -10,6 +10,7 @@ mod lanes;
 mod links;
 mod negotiation;
 mod node;
+mod openapi;
 mod questions;
 mod scene;
 mod send;
