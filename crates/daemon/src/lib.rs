@@ -24,6 +24,7 @@ mod join;
 mod link;
 mod mesh;
 mod metrics;
+mod operator;
 mod questions;
 mod send;
 pub mod settings;

@@ -108,6 +108,12 @@ error_codes! {
     DaemonNotRunning "daemon_not_running" Transient "Start it: postrider up";
     /// The row is on the wire right now.
     RowInflight "row_inflight" Transient "Wait for its answer.";
+    /// The row is retired already.
+    RowAborted "row_aborted" Permanent "postrider daemon outbox inspect shows what took its place.";
+    /// The broker has this message; another copy would double it.
+    AlreadyAccepted "already_accepted" Permanent "Nothing is left to do.";
+    /// Nobody can tell any more whether the broker accepted it.
+    OutcomeUnknown "outcome_unknown" Permanent "Accept a possible double with --force-duplicate, or leave it.";
     /// Several records match.
     IdAmbiguous "id_ambiguous" Permanent "Give more characters of the id.";
     /// The chain of automatic replies is too long.

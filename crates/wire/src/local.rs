@@ -13,8 +13,8 @@ use crate::text;
 
 pub use operate::{
     AbortAnswer, AbortRequest, AgentAnswer, AgentRequest, JoinAnswer, JoinRequest, MeshList, MessageLife,
-    OutboxPage, RequeueAnswer, RequeueRequest, RotateAnswer, SeenAnswer, SeenRequest, ShutdownAnswer,
-    TopicPostRequest, Version,
+    OutboxInspection, OutboxPage, RequeueAnswer, RequeueRequest, RotateAnswer, SeenAnswer, SeenRequest,
+    ShutdownAnswer, TopicPostRequest, Version,
 };
 
 /// The operator acts as another member of this home.

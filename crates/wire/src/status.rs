@@ -32,6 +32,9 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         ErrorCode::RequestTimeout => 408,
         ErrorCode::IdempotencyKeyReused
         | ErrorCode::RowInflight
+        | ErrorCode::RowAborted
+        | ErrorCode::AlreadyAccepted
+        | ErrorCode::OutcomeUnknown
         | ErrorCode::IdAmbiguous
         | ErrorCode::NameTaken
         | ErrorCode::NodeNameTaken

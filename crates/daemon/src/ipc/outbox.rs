@@ -1,21 +1,21 @@
-//! `GET /v1/outbox`: what was handed over, newest first.
+//! `/v1/outbox`: what was handed over, newest first, and what a person does about it.
 
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
 use mailbox::OutboxFilter;
 use model::outbox::Status;
 use model::{ErrorCode, limits};
-use net::respond::{Refusal, json};
+use net::respond::{Json, Refusal, json};
 use serde::Deserialize;
-use wire::local::{ACT_AS_HEADER, OutboxPage};
+use wire::local::{ACT_AS_HEADER, AbortRequest, OutboxPage, RequeueRequest};
 
 use super::send::line;
 use crate::ground::{Caller, Ground};
-use crate::{storage, view};
+use crate::{operator, storage, view};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,13 @@ struct Asked {
     limit: Option<usize>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfMesh {
+    mesh: Option<String>,
+}
+
+/// `GET /v1/outbox`
 pub(super) async fn list(
     State(ground): State<Arc<Ground>>,
     Extension(caller): Extension<Caller>,
@@ -53,4 +60,39 @@ pub(super) async fn list(
     let counts = mesh.mailbox.outbox_counts().await.map_err(|error| storage::refusal(&error))?;
     let items = rows.into_iter().map(|row| view::outbox_item(&mesh, row)).collect();
     Ok(json(StatusCode::OK, &OutboxPage { items, counts: view::outbox_counts(&counts) }))
+}
+
+/// `GET /v1/outbox/{id}`
+pub(super) async fn inspect(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    caller.must_be_operator()?;
+    let asked: OfMesh = super::query(&uri)?;
+    let mesh = ground.mesh(asked.mesh.as_deref())?;
+    Ok(json(StatusCode::OK, &operator::inspect(&mesh, id.parse()?).await?))
+}
+
+/// `POST /v1/outbox/requeue`
+pub(super) async fn requeue(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    Json(request): Json<RequeueRequest>,
+) -> Result<Response, Refusal> {
+    caller.must_be_operator()?;
+    let mesh = ground.mesh(request.mesh.as_deref())?;
+    Ok(json(StatusCode::OK, &operator::requeue(&mesh, request).await?))
+}
+
+/// `POST /v1/outbox/abort`
+pub(super) async fn abort(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    Json(request): Json<AbortRequest>,
+) -> Result<Response, Refusal> {
+    caller.must_be_operator()?;
+    let mesh = ground.mesh(request.mesh.as_deref())?;
+    Ok(json(StatusCode::OK, &operator::abort(&mesh, request.id.parse()?).await?))
 }

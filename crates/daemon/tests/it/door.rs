@@ -142,6 +142,8 @@ async fn an_agent_gets_a_token_of_its_own_and_may_do_nothing_of_the_operators() 
         ("/v1/rotate-token", json!({})),
         ("/v1/shutdown", json!({})),
         ("/v1/meshes/home/resume", json!({})),
+        ("/v1/outbox/abort", json!({"id": "01M7GH3C2R6V0D9QK1TJX4N8YE"})),
+        ("/v1/outbox/requeue", json!({"id": "01M7GH3C2R6V0D9QK1TJX4N8YE"})),
     ] {
         assert_eq!(agent.post(path, &body).await.status, 403, "{path}");
     }

@@ -1,5 +1,7 @@
 //! The daemon from outside: its local door on both listeners, and a broker that is a script.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets an error ends there, in its helpers too")]
+
 mod accept_table;
 mod broker;
 mod courier;
@@ -8,3 +10,4 @@ mod home;
 mod inbox;
 mod lifecycle;
 mod link;
+mod operator;

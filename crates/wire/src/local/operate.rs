@@ -187,6 +187,27 @@ pub struct AgentAnswer {
     pub replaced: bool,
 }
 
+/// `GET /v1/outbox/{id}`: one row with everything about it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OutboxInspection {
+    /// The row.
+    #[serde(flatten)]
+    pub item: OutboxItem,
+    /// What was asked, in 64 hexadecimal characters.
+    pub request_fingerprint: String,
+    /// Its own deadline, in broker time.
+    #[serde(with = "text::option", default)]
+    pub deliver_by: Option<Timestamp>,
+    /// When it first went on the wire, in broker time.
+    #[serde(with = "text::option", default)]
+    pub first_attempt_at: Option<Timestamp>,
+    /// The message's fields, until they are scrubbed.
+    #[serde(default)]
+    pub message: Option<crate::MessageFields>,
+    /// The rows it replaced and those that took its place, oldest first, itself included.
+    pub chain: Vec<OutboxItem>,
+}
+
 /// `POST /v1/outbox/requeue`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
