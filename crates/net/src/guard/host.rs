@@ -133,7 +133,7 @@ impl Scheme {
     }
 
     /// What an address begins with.
-    pub(crate) const fn prefix(self) -> &'static str {
+    pub const fn prefix(self) -> &'static str {
         match self {
             Scheme::Http => "http://",
             Scheme::Https => "https://",

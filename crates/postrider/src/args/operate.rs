@@ -114,10 +114,19 @@ pub struct Serve {
     /// Accept that words cross the network in the clear
     #[arg(long)]
     pub insecure_lan: bool,
+    /// The door's certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
     /// Messages a second and burst of one member (RATE or RATE:BURST)
     #[arg(long, value_name = "QUOTA")]
     pub limit_member: Option<String>,
     /// Messages a second and burst of the whole mesh
     #[arg(long, value_name = "QUOTA")]
     pub limit_mesh: Option<String>,
+    /// Days messages are kept, at least 90 [default: for ever]
+    #[arg(long, value_name = "DAYS")]
+    pub message_retention: Option<u32>,
 }

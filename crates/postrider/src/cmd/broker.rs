@@ -1,17 +1,20 @@
 //! `postrider broker`: a broker alone, and the audit of its books.
 
-use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ledger::{Ledger, SqliteLedger};
-use model::{Clock, ErrorCode, OsEntropy, SystemClock, Timestamp};
+use broker::limiter::Budgets;
+use model::error::Malformed;
+use model::{OsEntropy, SystemClock, limits};
+use net::tls::Identity;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::up::stop_on_signal;
-use crate::fabric::{self, Fabric};
+use crate::fabric::{self, Fabric, OWN_MESH, Setup, Store};
 use crate::failure::{Exit, Failure};
-use crate::home::{ledger, shown};
+use crate::home::ledger;
 use crate::output::Form;
 use crate::{args, journal};
 
@@ -28,17 +31,33 @@ pub async fn run(asked: args::Broker, context: &Context) -> Result<Exit, Failure
 async fn serve(asked: args::Serve, context: &Context) -> Result<Exit, Failure> {
     journal::start();
     let output = &context.output;
-    let path = path_of(asked.store.as_deref(), context)?;
+    check_address(&asked)?;
+    let setup = setup(&asked, context)?;
+    let store = setup.store.to_string();
     let listener = fabric::bind(Some(asked.listen), None).await?;
-    let fabric = Fabric::open(&path, listener, Arc::new(SystemClock::start()), Arc::new(OsEntropy)).await?;
+    let fabric = Fabric::open(setup, listener, Arc::new(SystemClock::start()), Arc::new(OsEntropy)).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
+    let url = asked.public_url.as_deref().unwrap_or(&fabric.url);
+    // An empty store lets its owner in; the secret is shown here and kept nowhere.
+    let owner = if fabric.broker.wants_owner().await.map_err(anyhow::Error::from)? {
+        Some(fabric::invite(&fabric.broker, url).await.map_err(anyhow::Error::from)?.to_text())
+    } else {
+        None
+    };
+    let owner = owner.as_ref().map(|invite| invite.reveal());
     match output.form() {
-        Form::Json => output.json(&serde_json::json!({"event": "ready", "url": fabric.url})),
+        Form::Json => {
+            output.json(&serde_json::json!({"event": "ready", "url": fabric.url, "owner_invite": owner}))
+        }
         Form::Quiet => output.text(&fabric.url),
         Form::Text => {
             output.fact("broker", &fabric.url);
-            output.fact("store", &shown(&path));
+            output.fact("store", &store);
+            if let Some(owner) = owner {
+                output.fact("owner", &format!("postrider join '{owner}'"));
+                output.fact("", "One join, 15 minutes, shown once: whoever uses it owns the mesh.");
+            }
         }
     }
     stop.cancelled().await;
@@ -46,35 +65,91 @@ async fn serve(asked: args::Serve, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn check(store: Option<&str>, context: &Context) -> Result<Exit, Failure> {
-    let path = path_of(store, context)?;
-    if !path.exists() {
-        return Err(Failure::usage(format!("{} is not there", shown(&path)))
-            .fix("postrider broker check --store sqlite:PATH"));
+fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
+    let identity = match (&asked.tls_cert, &asked.tls_key) {
+        (Some(cert), Some(key)) => {
+            Some(Identity::load(cert, key).map_err(|error| Failure::usage(error.to_string()))?)
+        }
+        (None, _) | (_, None) => None,
+    };
+    let defaults = Budgets::default();
+    Ok(Setup {
+        store: store_of(asked.store.as_deref(), context)?,
+        mesh: context.mesh.clone().unwrap_or_else(|| OWN_MESH.to_owned()),
+        limiter: asked
+            .limiter
+            .parse()
+            .map_err(|error: broker::limiter::BackendUnknown| Failure::usage(error.to_string()))?,
+        budgets: Budgets {
+            member: parsed(asked.limit_member.as_deref(), defaults.member)?,
+            mesh: parsed(asked.limit_mesh.as_deref(), defaults.mesh)?,
+        },
+        public_url: asked.public_url.clone(),
+        identity,
+        message_retention: asked
+            .message_retention
+            .map(|days| Duration::from_secs(u64::from(days) * 24 * 3600)),
+    })
+}
+
+fn parsed<T: FromStr<Err = Malformed>>(text: Option<&str>, default: T) -> Result<T, Failure> {
+    text.map_or(Ok(default), |text| {
+        text.parse().map_err(|error: Malformed| Failure::usage(error.to_string()))
+    })
+}
+
+/// Off this machine words go behind TLS: ours, or a proxy's that the public address names.
+fn check_address(asked: &args::Serve) -> Result<(), Failure> {
+    let open = !asked.listen.ip().is_loopback();
+    if open && asked.tls_cert.is_none() && asked.public_url.is_none() && !asked.insecure_lan {
+        return Err(Failure::usage(format!(
+            "{} is open to other machines, and nothing encrypts it",
+            asked.listen
+        ))
+        .fix("postrider broker serve --tls-cert FILE --tls-key FILE")
+        .fix("postrider broker serve --public-url https://NAME       behind a proxy")
+        .fix("postrider broker serve --insecure-lan"));
     }
-    let clock = Arc::new(SystemClock::start());
-    let now: Timestamp = clock.now();
-    let books = SqliteLedger::open(&path, clock, Arc::new(OsEntropy)).map_err(|error| {
-        Failure::refused(ErrorCode::Unavailable, error.to_string())
+    Ok(())
+}
+
+async fn check(store: Option<&str>, context: &Context) -> Result<Exit, Failure> {
+    let (store, output) = (store_of(store, context)?, &context.output);
+    if let Store::Sqlite(path) = &store
+        && !path.exists()
+    {
+        return Err(
+            Failure::usage(format!("{store} is not there")).fix("postrider broker check --store sqlite:PATH")
+        );
+    }
+    let books = store.open(Arc::new(SystemClock::start()), Arc::new(OsEntropy)).await.map_err(|failure| {
+        failure
             .line("A running broker audits itself: cm_broker_dedupe_orphan_found at /metrics.")
             .fix("postrider down && postrider broker check")
     })?;
-    let orphans = books.orphans(now, ORPHANS_SHOWN_MAX).await.map_err(anyhow::Error::from)?;
-    match context.output.form() {
-        Form::Json => context.output.json(&serde_json::json!({"orphans": orphans.len()})),
-        Form::Quiet => context.output.text(&orphans.len().to_string()),
-        Form::Text if orphans.is_empty() => context.output.text("the books agree"),
-        Form::Text => orphans.iter().for_each(|orphan| context.output.fact("orphan", &format!("{orphan:?}"))),
+    let ledger = books.ledger();
+    let now = ledger.now().await.map_err(anyhow::Error::from)?;
+    // Nobody else writes to a file that was just locked; a shared database may have an accept under way.
+    let before = match &store {
+        Store::Sqlite(_) => now,
+        Store::Postgres(_) => model::Timestamp::from_micros(
+            now.as_micros() - i64::try_from(limits::ORPHAN_AGE_MIN.as_micros()).unwrap_or(i64::MAX),
+        ),
+    };
+    let orphans = ledger.orphans(before, ORPHANS_SHOWN_MAX).await.map_err(anyhow::Error::from)?;
+    match output.form() {
+        Form::Json => output.json(&serde_json::json!({"orphans": orphans.len()})),
+        Form::Quiet => output.text(&orphans.len().to_string()),
+        Form::Text if orphans.is_empty() => output.text("the books agree"),
+        Form::Text => orphans.iter().for_each(|orphan| output.fact("orphan", &format!("{orphan:?}"))),
     }
+    books.close().await;
     Ok(if orphans.is_empty() { Exit::Done } else { Exit::Refused })
 }
 
-fn path_of(store: Option<&str>, context: &Context) -> Result<PathBuf, Failure> {
-    match store {
-        None => Ok(ledger(&context.home)),
-        Some(text) => text.strip_prefix("sqlite:").map(PathBuf::from).ok_or_else(|| {
-            Failure::usage("--store must be sqlite:PATH")
-                .fix("postrider broker serve --store sqlite:ledger.db")
-        }),
-    }
+fn store_of(asked: Option<&str>, context: &Context) -> Result<Store, Failure> {
+    asked.map_or_else(
+        || Ok(Store::Sqlite(ledger(&context.home))),
+        |text| text.parse().map_err(|error: Malformed| Failure::usage(error.to_string())),
+    )
 }

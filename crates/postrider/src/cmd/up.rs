@@ -35,7 +35,8 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::start()), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
-    let fabric = fabric::Fabric::open(&ledger(home), listener, clock.clone(), entropy.clone()).await?;
+    let setup = fabric::Setup::local(fabric::Store::Sqlite(ledger(home)));
+    let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
     let stop = CancellationToken::new();
     let config = daemon::Config {
         home: home.root().to_owned(),
