@@ -9,7 +9,7 @@
 mod item;
 mod word;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use ledger::{LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
 use model::admission::{Known, look_up};
 use model::{Class, MemberId, MeshId};
@@ -49,15 +49,11 @@ impl Accept<'_> {
                 return Ok(self.counted(&items, refused_for_now(Word::storage(&error), items.len())));
             }
         };
-        let mut words = Vec::with_capacity(items.len());
-        for (item, known) in items.iter().zip(&known) {
-            let word = self.before_transaction(sender, item, known.as_ref()).await;
-            let stops = word.as_ref().is_some_and(Word::ends_lane);
-            words.push(word);
-            if stops {
-                break;
-            }
-        }
+        // Side by side: a unit taken for a message behind a refusal is not taken again when it comes back.
+        let looked = items.iter().zip(&known);
+        let words =
+            join_all(looked.map(|(item, known)| self.before_transaction(sender, item, known.as_ref()))).await;
+        let words = up_to_first_end(words);
         let words = self.transact(via, sender, &items, words).await?;
         Ok(self.counted(&items, words))
     }
@@ -67,11 +63,9 @@ impl Accept<'_> {
         sender: MemberId,
         items: &[Result<Item, wire::Refused>],
     ) -> Result<Vec<Option<Known>>, StorageError> {
-        try_join_all(items.iter().map(async |item| match item {
-            Ok(item) => self.ledger.known(sender, &item.draft.client_message_id).await,
-            Err(_) => Ok(None),
-        }))
-        .await
+        let ids: Vec<_> = items.iter().flatten().map(|item| item.draft.client_message_id.clone()).collect();
+        let mut known = self.ledger.known_all(sender, &ids).await?.into_iter();
+        Ok(items.iter().map(|item| item.as_ref().ok().and_then(|_| known.next().flatten())).collect())
     }
 
     /// The word that needs no transaction, if there is one.
@@ -160,6 +154,13 @@ impl Accept<'_> {
         }
         words
     }
+}
+
+/// Cut after the first word that ends the lane.
+fn up_to_first_end(mut words: Vec<Option<Word>>) -> Vec<Option<Word>> {
+    let end = words.iter().position(|word| word.as_ref().is_some_and(Word::ends_lane));
+    words.truncate(end.map_or(words.len(), |end| end + 1));
+    words
 }
 
 /// The lane ends at its first message.
