@@ -2,12 +2,17 @@
 
 use model::{Cursor, ErrorCode, MemberName, TopicName};
 
+use crate::PostgresError;
+
 /// The store could not do its part. Nothing is claimed; unless it says otherwise, nothing was stored.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StorageError {
     /// SQLite's engine.
     #[error(transparent)]
     Sqlite(#[from] ::sqlite::StorageError),
+    /// PostgreSQL.
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
     /// A stored value breaks its own rule: the tables were changed by another hand.
     #[error("the ledger holds {what}, which no rule of this program writes; restore a backup")]
     Broken {
@@ -175,6 +180,14 @@ impl StorageError {
                 | Sqlite::Panicked { .. }
                 | Sqlite::RolledBack { .. }
                 | Sqlite::Sql { .. } => ErrorCode::Internal,
+            },
+            StorageError::Postgres(error) => match error {
+                PostgresError::Unreachable { .. } | PostgresError::NotDurable { .. } => {
+                    ErrorCode::Unavailable
+                }
+                PostgresError::Busy { .. } | PostgresError::Raced { .. } => ErrorCode::StorageBusy,
+                PostgresError::Full { .. } => ErrorCode::InsufficientStorage,
+                PostgresError::Panicked { .. } | PostgresError::Sql { .. } => ErrorCode::Internal,
             },
             StorageError::Broken { .. } => ErrorCode::Internal,
             StorageError::NoMesh => ErrorCode::Unavailable,

@@ -22,6 +22,7 @@
 pub mod conformance;
 mod error;
 mod ledger;
+mod postgres;
 mod rules;
 mod sqlite;
 mod types;
@@ -33,6 +34,7 @@ pub use error::{
     HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused, WebhookError,
 };
 pub use ledger::Ledger;
+pub use postgres::{POSTGRES_SCHEMA, PostgresError, PostgresLedger, PostgresOpenError};
 pub use sqlite::{SCHEMA as SQLITE_SCHEMA, SqliteLedger};
 pub use types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
 pub use types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Orphan, Wanted};

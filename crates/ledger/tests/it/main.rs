@@ -3,4 +3,5 @@
 
 mod complete;
 mod crash;
+mod postgres;
 mod sqlite;

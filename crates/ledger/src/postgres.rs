@@ -1,0 +1,46 @@
+//! The ledger in PostgreSQL, shared by any number of broker processes.
+//!
+//! - READ COMMITTED with explicit locks: a log's row is locked before a place in it is taken, logs in the order
+//!   of their numbers, keys of one statement in sorted order.
+//! - Accepts of many callers are one transaction on one of a few connections; see `batch`.
+//! - Work runs in tasks of its own: a caller that goes away leaves no connection inside a transaction.
+//! - A connection whose transaction did not end is closed, never handed to the next caller.
+//! - A server that does not sync its commits is refused.
+//! - Time is the database's clock.
+
+mod accept;
+mod batch;
+mod desk;
+mod explain;
+mod history;
+mod janitor;
+mod join;
+mod link;
+mod list;
+mod manage;
+mod mesh;
+mod push;
+mod row;
+mod schema;
+mod session;
+mod status;
+mod store;
+mod token;
+mod trouble;
+mod wake;
+mod wayin;
+mod webhook;
+mod window;
+mod write;
+
+pub use schema::{OpenError as PostgresOpenError, SUM as POSTGRES_SCHEMA};
+pub use store::PostgresLedger;
+pub use trouble::PostgresError;
+
+/// The text of a statement, from its file.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/postgres/sql/", $name, ".sql"))
+    };
+}
+use sql;

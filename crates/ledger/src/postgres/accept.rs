@@ -1,0 +1,249 @@
+//! Door ②: a batch of frames becomes accepted, whole or not at all.
+//!
+//! 1. Read everything the verdicts depend on.
+//! 2. Make the logs that are missing, and lock every log that gets a message, in the order of their numbers.
+//! 3. Write and commit, in one round trip.
+//!
+//! An id that another transaction commits after it was looked up breaks the key of the dedupe table in the third
+//! step: the batch is undone and judged again.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use ::sqlite::fault;
+use futures_util::future::{join, try_join3, try_join4};
+use model::{MemberId, MessageId, NodeKey, Timestamp, To, TopicName};
+use tokio_postgres::Row;
+
+use super::desk::{Desk, LogKey, NodeFacts};
+use super::row::{at, at_option, bytes, count, id, text};
+use super::session::{Core, Mode, Tx};
+use super::trouble::PostgresError;
+use super::write::Columns;
+use super::{mesh, sql, status};
+use crate::rules::{LogFacts, MemberFacts, Question};
+use crate::types::accept::{LaneSubmission, Outcome, Submission, Via};
+use crate::{DEDUPE_OWN_TRANSACTION, LinkRefused, StorageError};
+
+/// One verdict per frame.
+pub(super) type Verdicts = Vec<Result<Vec<Outcome>, LinkRefused>>;
+
+/// Tries a batch once. `minted` learns the ids the try would write, for the case that its commit's answer is
+/// lost.
+pub(super) async fn attempt(
+    core: &Arc<Core>,
+    frames: &[LaneSubmission],
+    minted: &mut HashSet<MessageId>,
+) -> Result<Verdicts, StorageError> {
+    let mut tx = core.begin(Mode::Write).await?;
+    let desk = read(&tx, frames).await?;
+    let draft = desk.clone().judge(frames, tx.entropy());
+    if draft.entries.is_empty() {
+        tx.commit().await?;
+        return Ok(draft.frames);
+    }
+    let needed: BTreeSet<LogKey> = draft.entries.iter().map(|entry| entry.log.clone()).collect();
+    let (logs, created) = lock_logs(&tx, &desk, &needed).await?;
+    let window = desk.policies.dedupe;
+    let judged = Desk { logs, ..desk }.judge(frames, tx.entropy());
+    minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
+    let columns = Columns::of(&judged, &created, window);
+    fault::point_of("ledger.accept", "before_commit");
+    if fault::bug(DEDUPE_OWN_TRANSACTION) {
+        columns.write_without_ids(&mut tx).await?;
+        fault::point_of("ledger.accept_ids", "before_commit");
+        columns.write_ids(core).await?;
+    } else {
+        columns.write(&mut tx).await?;
+    }
+    fault::point_of("ledger.accept", "after_commit");
+    Ok(judged.frames)
+}
+
+/// What the messages of a batch name, each thing once.
+#[derive(Default)]
+struct Asked<'a> {
+    nodes: BTreeSet<&'a str>,
+    ids: BTreeSet<MemberId>,
+    names: BTreeSet<&'a str>,
+    keys: BTreeSet<NodeKey>,
+    topics: BTreeSet<&'a str>,
+    known: BTreeSet<(MemberId, &'a str)>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(frames: &'a [LaneSubmission]) -> Self {
+        let mut asked = Self::default();
+        for frame in frames {
+            if let Via::Link(link) = &frame.via {
+                asked.nodes.insert(link.node.as_str());
+            }
+            asked.ids.insert(frame.sender);
+            frame.messages.iter().for_each(|message| asked.message(frame.sender, message));
+        }
+        asked
+    }
+
+    fn message(&mut self, sender: MemberId, message: &'a Submission) {
+        self.known.insert((sender, message.client_message_id.as_str()));
+        self.names.extend(message.mentions.iter().map(|name| name.as_str()));
+        match &message.to {
+            To::Topic(name) => {
+                self.topics.insert(name.as_str());
+            }
+            To::Member(name) => {
+                self.names.insert(name.as_str());
+            }
+            To::Key(key) => {
+                self.keys.insert(*key);
+            }
+            To::Me => {}
+        }
+    }
+}
+
+async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> {
+    let asked = Asked::of(frames);
+    let nodes: Vec<_> = asked.nodes.into_iter().collect();
+    let ids: Vec<_> = asked.ids.iter().map(MemberId::as_uuid).collect();
+    let names: Vec<_> = asked.names.into_iter().collect();
+    let keys: Vec<_> = asked.keys.iter().map(|key| key.as_bytes().as_slice()).collect();
+    let topics: Vec<_> = asked.topics.into_iter().collect();
+    let (senders, client_ids): (Vec<_>, Vec<_>) =
+        asked.known.iter().map(|(sender, id)| (sender.as_uuid(), *id)).unzip();
+    let ((mesh_row, nodes, ids), (names, keys, topics, known)) = join_both(
+        try_join3(
+            tx.one(sql!("mesh"), &[]),
+            tx.all(sql!("accept_nodes"), &[&nodes]),
+            tx.all(sql!("accept_members_by_id"), &[&ids]),
+        ),
+        try_join4(
+            tx.all(sql!("accept_members_by_name"), &[&names]),
+            tx.all(sql!("accept_members_by_key"), &[&keys]),
+            tx.all(sql!("accept_topics"), &[&topics]),
+            tx.all(sql!("accept_known"), &[&senders, &client_ids]),
+        ),
+    )
+    .await?;
+    let keyed = |row: &Row| -> Result<_, StorageError> { Ok((id(row, 0)?, text(row, 1)?)) };
+    Ok(Desk {
+        now: tx.now,
+        policies: mesh::mesh(&mesh_row.ok_or(StorageError::NoMesh)?)?.policies,
+        nodes: nodes.iter().map(node_facts).collect::<Result<_, _>>()?,
+        by_id: keyed_facts(&ids, |row| id(row, 0))?,
+        by_name: keyed_facts(&names, |row| text(row, 0))?,
+        by_key: keyed_facts(&keys, |row| bytes(row, 0).map(NodeKey::from_bytes))?,
+        known: known
+            .iter()
+            .map(|row| Ok((keyed(row)?, status::read(row, 2)?)))
+            .collect::<Result<_, StorageError>>()?,
+        logs: topics.iter().map(|row| log_facts(row, 0)).collect::<Result<_, _>>()?,
+    })
+}
+
+/// Two groups of reads in one round trip.
+async fn join_both<A, B>(
+    one: impl Future<Output = Result<A, StorageError>>,
+    other: impl Future<Output = Result<B, StorageError>>,
+) -> Result<(A, B), StorageError> {
+    let (one, other) = join(one, other).await;
+    Ok((one?, other?))
+}
+
+/// Every needed log with its head, locked until the transaction ends; and the topics this transaction made.
+async fn lock_logs(
+    tx: &Tx,
+    desk: &Desk,
+    needed: &BTreeSet<LogKey>,
+) -> Result<(HashMap<LogKey, LogFacts>, HashSet<TopicName>), StorageError> {
+    let (mut topics, mut fresh, mut los, mut his) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for key in needed {
+        match key {
+            LogKey::Topic(name) => {
+                topics.push(name.as_str());
+                if !desk.logs.contains_key(key) {
+                    fresh.push(name.as_str());
+                }
+            }
+            LogKey::Dm(lo, hi) => {
+                los.push(*lo);
+                his.push(*hi);
+            }
+        }
+    }
+    let mint = |_| model::ConversationId::mint(tx.now, tx.entropy()).as_uuid();
+    let topic_ids: Vec<_> = (0..fresh.len()).map(mint).collect();
+    let dm_ids: Vec<_> = (0..los.len()).map(mint).collect();
+    let now = tx.now.as_micros();
+    // Prepared before they are sent together: the lock must come after what it locks.
+    let (create_topics, create_dms, lock) = (
+        tx.prepare(sql!("accept_create_topics")).await?,
+        tx.prepare(sql!("accept_create_dms")).await?,
+        tx.prepare(sql!("accept_lock_logs")).await?,
+    );
+    let client = tx.client();
+    let (created, _, locked) = try_join3(
+        client.query(&create_topics, &[&topic_ids, &fresh, &now]),
+        client.execute(&create_dms, &[&dm_ids, &los, &his, &now]),
+        client.query(&lock, &[&topics, &los, &his]),
+    )
+    .await?;
+    let logs: HashMap<_, _> = locked.iter().map(|row| log_facts(row, 0)).collect::<Result<_, _>>()?;
+    if logs.len() < needed.len() {
+        let detail = "a log was not there to be locked".into();
+        return Err(StorageError::Postgres(PostgresError::Raced { detail }));
+    }
+    let created = created.iter().map(|row| text(row, 0)).collect::<Result<_, _>>()?;
+    Ok((logs, created))
+}
+
+/// A member by id, as single questions need it.
+pub(super) async fn member_by_id(tx: &Tx, id: MemberId) -> Result<Option<MemberFacts>, StorageError> {
+    let row = tx.one(sql!("member_facts_by_id"), &[&id.as_uuid()]).await?;
+    row.map(|row| member_facts(&row, 0)).transpose()
+}
+
+/// number, home, removed_at
+pub(super) fn member_facts(row: &Row, first: usize) -> Result<MemberFacts, StorageError> {
+    Ok(MemberFacts {
+        number: row.try_get(first)?,
+        home: row.try_get(first + 1)?,
+        removed: at_option(row, first + 2)?.is_some(),
+    })
+}
+
+fn keyed_facts<K: Eq + std::hash::Hash>(
+    rows: &[Row],
+    key: impl Fn(&Row) -> Result<K, StorageError>,
+) -> Result<HashMap<K, MemberFacts>, StorageError> {
+    rows.iter().map(|row| Ok((key(row)?, member_facts(row, 1)?))).collect()
+}
+
+fn node_facts(row: &Row) -> Result<(String, NodeFacts), StorageError> {
+    let facts =
+        NodeFacts { number: row.try_get(1)?, epoch: count(row, 2)?, removed: at_option(row, 3)?.is_some() };
+    Ok((row.try_get(0)?, facts))
+}
+
+/// topic, lo, hi, number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev
+pub(super) fn log_facts(row: &Row, first: usize) -> Result<(LogKey, LogFacts), StorageError> {
+    let key = match row.try_get::<_, Option<&str>>(first)? {
+        Some(_) => LogKey::Topic(text(row, first)?),
+        None => LogKey::Dm(row.try_get(first + 1)?, row.try_get(first + 2)?),
+    };
+    let awaiting = match (row.try_get(first + 8)?, row.try_get(first + 9)?) {
+        (Some(seq), Some(by)) => Some(Question { seq, by }),
+        (None, _) | (_, None) => None,
+    };
+    let head_ts: Timestamp = at(row, first + 6)?;
+    let facts = LogFacts {
+        number: row.try_get(first + 3)?,
+        id: id(row, first + 4)?,
+        head_seq: row.try_get(first + 5)?,
+        head_ts,
+        closed: row.try_get::<_, i16>(first + 7)? != 0,
+        awaiting,
+        awaiting_rev: row.try_get(first + 10)?,
+    };
+    Ok((key, facts))
+}

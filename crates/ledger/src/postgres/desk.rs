@@ -1,0 +1,185 @@
+//! Judging a batch in memory: what a transaction has read, and what the messages judged so far will change.
+//!
+//! All of a batch commits or none of it does. So a message may rest on one judged before it: a second copy of
+//! an id finds the first, a second message to a log its new head.
+
+use std::collections::HashMap;
+
+use model::admission::{Known, KnownState};
+use model::outbox::BrokerReceipt;
+use model::{ClientMessageId, Entropy, MemberId, MemberName, MessageId, NodeKey, Timestamp, To, TopicName};
+
+use super::link;
+use crate::LinkRefused;
+use crate::rules::{
+    Destination, Facts, LogFacts, MemberFacts, Plan, Speaker, Target, awaiting_after, empty_log, judge,
+    lane_goes_on, next_place, pair, settled,
+};
+use crate::types::accept::{Admission, LaneSubmission, Outcome, Submission, Via};
+use crate::types::mesh::Policies;
+
+/// What names a log before it has a number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum LogKey {
+    Topic(TopicName),
+    Dm(i64, i64),
+}
+
+/// A node as its links need it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeFacts {
+    pub number: i64,
+    pub epoch: u64,
+    pub removed: bool,
+}
+
+/// What the transaction has read.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub now: Timestamp,
+    pub policies: Policies,
+    pub nodes: HashMap<String, NodeFacts>,
+    pub by_id: HashMap<MemberId, MemberFacts>,
+    pub by_name: HashMap<MemberName, MemberFacts>,
+    pub by_key: HashMap<NodeKey, MemberFacts>,
+    pub known: HashMap<(MemberId, ClientMessageId), Known>,
+    pub logs: HashMap<LogKey, LogFacts>,
+}
+
+/// An accepted message with its place.
+pub(super) struct Entry<'a> {
+    pub message: &'a Submission,
+    pub plan: Plan,
+    pub log: LogKey,
+    pub receipt: BrokerReceipt,
+    pub seq: i64,
+}
+
+/// Verdicts on a batch.
+pub(super) struct Judged<'a> {
+    /// One per frame.
+    pub frames: Vec<Result<Vec<Outcome>, LinkRefused>>,
+    /// The accepted messages, in the order they were judged.
+    pub entries: Vec<Entry<'a>>,
+    /// Each log that gets a message, as it is afterwards.
+    pub logs: HashMap<LogKey, LogFacts>,
+}
+
+impl Desk {
+    /// Judges every frame in order.
+    pub fn judge<'a>(mut self, frames: &'a [LaneSubmission], entropy: &dyn Entropy) -> Judged<'a> {
+        let mut judged =
+            Judged { frames: Vec::with_capacity(frames.len()), entries: Vec::new(), logs: HashMap::new() };
+        for frame in frames {
+            let verdict = self.frame(frame, entropy, &mut judged);
+            judged.frames.push(verdict);
+        }
+        for entry in &judged.entries {
+            let log = self.logs.get(&entry.log).copied();
+            judged.logs.extend(log.map(|log| (entry.log.clone(), log)));
+        }
+        judged
+    }
+
+    fn frame<'a>(
+        &mut self,
+        frame: &'a LaneSubmission,
+        entropy: &dyn Entropy,
+        judged: &mut Judged<'a>,
+    ) -> Result<Vec<Outcome>, LinkRefused> {
+        let speaker = self.speaker(&frame.via)?;
+        let mut outcomes = Vec::with_capacity(frame.messages.len());
+        let mut goes_on = true;
+        for message in &frame.messages {
+            let outcome = if goes_on {
+                self.message(frame.sender, speaker, message, entropy, judged)
+            } else {
+                Outcome::NotTried
+            };
+            goes_on = goes_on && lane_goes_on(&outcome);
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    fn speaker(&self, via: &Via) -> Result<Speaker, LinkRefused> {
+        match via {
+            Via::Broker => Ok(Speaker::Broker),
+            Via::Link(link) => {
+                let node = self.nodes.get(link.node.as_str()).ok_or(LinkRefused::UnknownNode)?;
+                link::fenced(node.epoch, node.removed, link)?;
+                Ok(Speaker::Node(node.number))
+            }
+        }
+    }
+
+    fn message<'a>(
+        &mut self,
+        sender: MemberId,
+        speaker: Speaker,
+        message: &'a Submission,
+        entropy: &dyn Entropy,
+        judged: &mut Judged<'a>,
+    ) -> Outcome {
+        let key = (sender, message.client_message_id.clone());
+        if let Some(outcome) = settled(self.known.get(&key), &message.fingerprint) {
+            return outcome;
+        }
+        let plan = match judge(message, &self.facts(sender, speaker, message)) {
+            Ok(plan) => plan,
+            Err(refusal) => return Outcome::Refused(refusal),
+        };
+        let entry = self.place(message, plan, entropy);
+        let receipt = entry.receipt;
+        let state = KnownState::Accepted { receipt, history_available: true };
+        self.known.insert(key, Known { fingerprint: message.fingerprint, state });
+        judged.entries.push(entry);
+        Outcome::Admitted { receipt, admission: Admission::New }
+    }
+
+    fn facts(&self, sender: MemberId, speaker: Speaker, message: &Submission) -> Facts {
+        let sender = self.by_id.get(&sender).copied();
+        let peer = match &message.to {
+            To::Topic(_) => None,
+            To::Member(name) => self.by_name.get(name).copied(),
+            To::Me => sender,
+            To::Key(key) => self.by_key.get(key).copied(),
+        };
+        let destination = match &message.to {
+            To::Topic(name) => Destination::Topic(self.logs.get(&LogKey::Topic(name.clone())).copied()),
+            To::Member(_) | To::Me | To::Key(_) => {
+                let key = sender.zip(peer).map(|(sender, peer)| dm_key(&sender, &peer));
+                Destination::Dm { peer, log: key.and_then(|key| self.logs.get(&key).copied()) }
+            }
+        };
+        let mentions = message.mentions.iter().map(|name| self.by_name.get(name).copied()).collect();
+        Facts { now: self.now, policies: self.policies, speaker, sender, destination, mentions }
+    }
+
+    /// Takes the next place in the message's log. A log that is not there yet counts from nothing.
+    fn place<'a>(&mut self, message: &'a Submission, plan: Plan, entropy: &dyn Entropy) -> Entry<'a> {
+        let (key, log) = match (&plan.target, &message.to) {
+            (Target::Topic(log), To::Topic(name)) => (LogKey::Topic(name.clone()), Some(*log)),
+            (Target::NewTopic(name), _) => (LogKey::Topic(name.clone()), None),
+            (Target::Dm { peer, log }, _) => (dm_key(&plan.sender, peer), *log),
+            (Target::Topic(_), _) => unreachable!("only a message to a topic is judged to go to one"),
+        };
+        let mut log = log.unwrap_or_else(|| empty_log(0, model::ConversationId::from_bytes([0; 16])));
+        let (seq, ts) = next_place(self.now, &log);
+        let (awaiting, awaiting_rev) = awaiting_after(&log, seq, plan.sender.number, message.expects_input);
+        log = LogFacts { head_seq: seq, head_ts: ts, awaiting, awaiting_rev, ..log };
+        self.logs.insert(key.clone(), log);
+        let receipt = BrokerReceipt {
+            broker_message_id: MessageId::mint(ts, entropy),
+            conversation: log.id,
+            history_id: seq.unsigned_abs(),
+            accepted_at: ts,
+        };
+        Entry { message, plan, log: key, receipt, seq }
+    }
+}
+
+fn dm_key(one: &MemberFacts, other: &MemberFacts) -> LogKey {
+    let (lo, hi) = pair(one.number, other.number);
+    LogKey::Dm(lo, hi)
+}

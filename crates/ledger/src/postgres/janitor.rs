@@ -1,0 +1,120 @@
+//! Forgetting what may be forgotten, and auditing what must not contradict itself.
+
+use std::time::Duration;
+
+use model::admission::days_long;
+use model::limits::{NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
+use model::{DeliveryRung, ErrorCode, Timestamp};
+use tokio_postgres::Row;
+
+use super::row::{at, bound, id_option, small};
+use super::session::Tx;
+use super::sql;
+use crate::StorageError;
+use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
+use crate::types::explain::Orphan;
+use crate::types::manage::Pruned;
+
+pub(super) async fn expire_dedupe(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
+    tx.change(sql!("dedupe_expire"), &[&tx.now.as_micros(), &bound(limit)]).await
+}
+
+pub(super) async fn expire_undelivered(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
+    let hurried = past_deliver_by(tx, limit).await?;
+    let left = limit.saturating_sub(usize::try_from(hurried).unwrap_or(limit));
+    let oldest = ago(tx, days_long(UNDELIVERED_DAYS_MAX));
+    let (expired, dead) = (small(DeliveryRung::Expired.code()), small(DeliveryRung::DeadLetter.code()));
+    let revoked = ErrorCode::Revoked.code();
+    let now = tx.now.as_micros();
+    let ended = tx
+        .change(
+            sql!("deliveries_end_old"),
+            &[&oldest, &bound(left), &now, &expired, &UNDELIVERED, &dead, &revoked],
+        )
+        .await?;
+    Ok(hurried + ended)
+}
+
+async fn past_deliver_by(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
+    let row = tx.one(sql!("mesh_swept"), &[]).await?.ok_or(StorageError::NoMesh)?;
+    let since = at(&row, 0)?.as_micros() - micros(SWEEP_OVERLAP);
+    let (now, rung) = (tx.now.as_micros(), small(DeliveryRung::Expired.code()));
+    let why = ErrorCode::DeliverByPassed.code();
+    let ended = tx.change(sql!("deliveries_end_past"), &[&since, &now, &bound(limit), &rung, &why]).await?;
+    if usize::try_from(ended).is_ok_and(|ended| ended < limit) {
+        tx.change(sql!("mesh_set_swept"), &[&now]).await?;
+    }
+    Ok(ended)
+}
+
+/// Each log from its floor up, so that what is left of it stays without a gap.
+pub(super) async fn prune_messages(tx: &Tx, before: Timestamp, limit: usize) -> Result<Pruned, StorageError> {
+    let mut pruned = 0;
+    for log in tx.all(sql!("logs_to_prune"), &[&before.as_micros()]).await? {
+        if pruned == limit {
+            break;
+        }
+        pruned += prune_log(tx, log.try_get(0)?, before, limit - pruned).await?;
+    }
+    Ok(Pruned { messages: pruned as u64, more: pruned == limit })
+}
+
+async fn prune_log(tx: &Tx, log: i64, before: Timestamp, limit: usize) -> Result<usize, StorageError> {
+    // Locked, so that its floor and its rows are moved by one janitor at a time.
+    tx.one(sql!("log_lock"), &[&log]).await?;
+    let rows = tx.all(sql!("messages_to_prune"), &[&log, &bound(limit)]).await?;
+    let mut numbers: Vec<i64> = Vec::with_capacity(rows.len());
+    for row in &rows {
+        if at(row, 1)? >= before {
+            break;
+        }
+        numbers.push(row.try_get(0)?);
+    }
+    let Some(last) = numbers.last() else { return Ok(0) };
+    tx.change(sql!("conversation_raise_floor"), &[&log, last]).await?;
+    tx.change(sql!("dedupe_history_gone"), &[&numbers]).await?;
+    tx.change(sql!("delivery_delete"), &[&numbers]).await?;
+    tx.change(sql!("mention_delete"), &[&numbers]).await?;
+    tx.change(sql!("message_delete"), &[&numbers]).await?;
+    Ok(numbers.len())
+}
+
+/// Used things stay a while, so that a late copy is told what happened to it.
+pub(super) async fn sweep_way_in(tx: &Tx) -> Result<u64, StorageError> {
+    Ok(tx.change(sql!("nonce_sweep"), &[&tx.now.as_micros()]).await?
+        + tx.change(sql!("challenge_sweep"), &[&ago(tx, NONCE_KEPT)]).await?
+        + tx.change(sql!("ticket_sweep"), &[&ago(tx, TICKET_KEPT)]).await?
+        + tx.change(sql!("invite_sweep"), &[&ago(tx, TICKET_KEPT)]).await?)
+}
+
+/// The whole audit reads from one snapshot.
+pub(super) async fn orphans(tx: &Tx, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
+    let (before, now, bound) = (before.as_micros(), tx.now.as_micros(), bound(limit));
+    let mut orphans = Vec::new();
+    for row in tx.all(sql!("audit_dedupe"), &[&before, &bound]).await? {
+        orphans.extend(id_option(&row, 0)?.map(Orphan::BodyMissing));
+    }
+    for row in tx.all(sql!("audit_messages"), &[&before, &now, &bound]).await? {
+        orphans.extend(id_option(&row, 0)?.map(Orphan::MessageWithoutDedupe));
+    }
+    for row in tx.all(sql!("audit_deliveries"), &[&before, &now, &bound]).await? {
+        orphans.push(delivery_orphan(&row)?);
+    }
+    orphans.truncate(limit);
+    Ok(orphans)
+}
+
+fn delivery_orphan(row: &Row) -> Result<Orphan, StorageError> {
+    Ok(match id_option(row, 0)? {
+        Some(message) => Orphan::DeliveryWithoutDedupe(message),
+        None => Orphan::DeliveryWithoutMessage { message: row.try_get(1)? },
+    })
+}
+
+fn ago(tx: &Tx, span: Duration) -> i64 {
+    tx.now.as_micros() - micros(span)
+}
+
+fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}

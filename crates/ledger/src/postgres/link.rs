@@ -1,0 +1,118 @@
+//! A link's epoch, and what is said when it opens.
+
+use model::MemberId;
+use model::admission::KnownState;
+
+use super::row::{at_option, count, id, member, small};
+use super::session::Tx;
+use super::{mesh, sql, status};
+use crate::rules::{Speaker, plain};
+use crate::types::accept::Via;
+use crate::types::mesh::{Role, kind_code};
+use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
+use crate::{LinkError, LinkRefused, StorageError};
+
+/// A link's node, as its transactions need it.
+pub(super) struct LinkNode {
+    pub number: i64,
+    /// Messages up to this number may have been in an inbox that was lost.
+    pub redelivered_upto: i64,
+    inbox_epoch: Option<String>,
+}
+
+/// The node behind a link, unless the link is fenced. Part of every transaction a link asks for. In a writing
+/// one the row is locked, so that a newer link opens before it or after it and never in between.
+pub(super) async fn check(tx: &Tx, link: &Link) -> Result<LinkNode, LinkError> {
+    let row = tx.one(sql!("node_link"), &[&link.node.as_str()]).await?;
+    let row = row.ok_or(LinkRefused::UnknownNode)?;
+    fenced(count(&row, 1)?, at_option(&row, 4)?.is_some(), link)?;
+    let node = || -> Result<LinkNode, tokio_postgres::Error> {
+        Ok(LinkNode {
+            number: row.try_get(0)?,
+            redelivered_upto: row.try_get(2)?,
+            inbox_epoch: row.try_get(3)?,
+        })
+    };
+    Ok(node().map_err(StorageError::from)?)
+}
+
+/// [`check`] in a writing transaction.
+pub(super) async fn check_locked(tx: &Tx, link: &Link) -> Result<LinkNode, LinkError> {
+    tx.one(sql!("node_lock"), &[&link.node.as_str()]).await?;
+    check(tx, link).await
+}
+
+/// What a link with the node's current epoch says of another one.
+pub(super) fn fenced(epoch: u64, removed: bool, link: &Link) -> Result<(), LinkRefused> {
+    match (removed, epoch == link.epoch) {
+        (true, _) => Err(LinkRefused::Revoked),
+        (false, false) => Err(LinkRefused::Replaced),
+        (false, true) => Ok(()),
+    }
+}
+
+/// Who speaks in a writing transaction, with the link checked.
+pub(super) async fn speaker(tx: &Tx, via: &Via) -> Result<Speaker, LinkError> {
+    match via {
+        Via::Link(link) => Ok(Speaker::Node(check_locked(tx, link).await?.number)),
+        Via::Broker => Ok(Speaker::Broker),
+    }
+}
+
+pub(super) async fn open(tx: &Tx, opening: &LinkOpening) -> Result<LinkOpened, LinkError> {
+    let node = check_locked(tx, &opening.link).await?;
+    note_inbox(tx, &node, &plain(&opening.inbox_epoch)).await?;
+    for listed in &opening.members {
+        restore_member(tx, node.number, listed).await?;
+    }
+    let mut restored = false;
+    for witness in &opening.done {
+        restored |= !holds(tx, witness).await?;
+    }
+    let rows = tx.all(sql!("members_at_node"), &[&node.number]).await?;
+    let members = rows.iter().map(|row| member(row, 0)).collect::<Result<_, _>>()?;
+    Ok(LinkOpened { restored, members, mesh: mesh::read(tx).await?, now: tx.now })
+}
+
+/// Another inbox than last time: whatever was accepted until now may be seen twice by the node.
+async fn note_inbox(tx: &Tx, node: &LinkNode, epoch: &str) -> Result<(), StorageError> {
+    let upto = match node.inbox_epoch.as_deref() {
+        Some(known) if known != epoch => {
+            let last = tx.one(sql!("message_last_number"), &[]).await?;
+            last.map_or(Ok(0), |row| row.try_get(0))?
+        }
+        Some(_) | None => node.redelivered_upto,
+    };
+    tx.change(sql!("node_seen"), &[&node.number, &epoch, &upto, &tx.now.as_micros()]).await?;
+    Ok(())
+}
+
+/// Gives a restored ledger a member back. The home says which id its member has; a name that lives
+/// elsewhere by now stays there.
+async fn restore_member(tx: &Tx, node: i64, listed: &LinkMember) -> Result<(), StorageError> {
+    let id = listed.id.as_uuid();
+    if tx.one(sql!("member_facts_by_id"), &[&id]).await?.is_some() {
+        return Ok(());
+    }
+    let (name, kind) = (listed.name.as_str(), small(kind_code(listed.kind)));
+    if tx.change(sql!("member_set_id"), &[&id, &name, &kind, &node]).await? == 1 {
+        return Ok(());
+    }
+    let role = small(Role::Member.code());
+    tx.change(sql!("member_insert"), &[&id, &name, &kind, &Some(node), &role, &tx.now.as_micros()]).await?;
+    Ok(())
+}
+
+async fn holds(tx: &Tx, witness: &Witness) -> Result<bool, StorageError> {
+    let known = status::known_of(tx, witness.sender, &witness.client_message_id).await?;
+    Ok(match known.map(|known| known.state) {
+        Some(KnownState::Accepted { receipt, .. }) => receipt.broker_message_id == witness.broker_message_id,
+        Some(KnownState::Retired) | None => false,
+    })
+}
+
+/// Members at home at a node: number and id.
+pub(super) async fn at_home(tx: &Tx, node: i64) -> Result<Vec<(i64, MemberId)>, StorageError> {
+    let rows = tx.all(sql!("members_at_node_ids"), &[&node]).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, id(row, 1)?))).collect()
+}

@@ -1,0 +1,201 @@
+-- Instants are microseconds since 1970. Members, nodes, conversations and messages have a small number
+-- inside and an id outside: hot rows and indexes carry numbers.
+
+CREATE TABLE mesh (
+    number SMALLINT PRIMARY KEY CHECK (number = 1),
+    id UUID NOT NULL,
+    slug TEXT NOT NULL,
+    topics SMALLINT NOT NULL CHECK (topics IN (0, 1)),
+    dedupe_days INTEGER CHECK (dedupe_days >= 7), -- NULL: for ever
+    conn_policy SMALLINT NOT NULL CHECK (conn_policy IN (0, 1)),
+    deliver_by_swept_at BIGINT NOT NULL DEFAULT 0, -- rows with an earlier deliver_by were ended
+    created_at BIGINT NOT NULL
+);
+
+CREATE TABLE issuer (
+    key_id SMALLINT PRIMARY KEY CHECK (key_id = 1),
+    secret BYTEA NOT NULL CHECK (length(secret) = 32),
+    created_at BIGINT NOT NULL
+);
+
+CREATE TABLE node (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name TEXT COLLATE "C" NOT NULL UNIQUE,
+    public_key BYTEA NOT NULL UNIQUE CHECK (length(public_key) = 32),
+    link_epoch BIGINT NOT NULL,
+    inbox_epoch TEXT,
+    redelivered_upto BIGINT NOT NULL DEFAULT 0, -- messages up to this number may have been in a lost inbox
+    joined_at BIGINT NOT NULL,
+    last_seen_at BIGINT NOT NULL,
+    removed_at BIGINT
+);
+
+CREATE TABLE member (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id UUID NOT NULL UNIQUE,
+    name TEXT COLLATE "C" NOT NULL UNIQUE, -- of removed members too: a name is never given to another
+    kind SMALLINT NOT NULL CHECK (kind IN (0, 1, 2)),
+    home BIGINT REFERENCES node (number), -- NULL: hosted by the broker
+    role SMALLINT NOT NULL CHECK (role IN (0, 1)),
+    created_at BIGINT NOT NULL,
+    removed_at BIGINT
+);
+CREATE INDEX member_home ON member (home) WHERE home IS NOT NULL;
+-- A node has one person, so that its key is an address.
+CREATE UNIQUE INDEX member_person ON member (home) WHERE kind = 0 AND home IS NOT NULL;
+
+CREATE TABLE api_token (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    hash BYTEA NOT NULL UNIQUE CHECK (length(hash) = 32),
+    member BIGINT NOT NULL REFERENCES member (number),
+    scopes SMALLINT NOT NULL CHECK (scopes BETWEEN 0 AND 7),
+    created_at BIGINT NOT NULL,
+    revoked_at BIGINT
+);
+
+CREATE TABLE invite (
+    hash BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    expected_node TEXT,
+    role SMALLINT NOT NULL CHECK (role IN (0, 1)),
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    revoked_at BIGINT
+);
+
+CREATE TABLE challenge (
+    hash BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    node BIGINT NOT NULL REFERENCES node (number),
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT
+);
+
+CREATE TABLE nonce (
+    value BYTEA PRIMARY KEY CHECK (length(value) = 32),
+    until BIGINT NOT NULL
+);
+
+CREATE TABLE ticket (
+    hash BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    invite BYTEA REFERENCES invite (hash), -- NULL: exchanged for a challenge
+    node TEXT NOT NULL,
+    public_key BYTEA NOT NULL CHECK (length(public_key) = 32),
+    aud TEXT NOT NULL,
+    person TEXT, -- the name a first join makes its person from
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT
+);
+CREATE INDEX ticket_invite ON ticket (invite) WHERE invite IS NOT NULL;
+
+CREATE TABLE conversation (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id UUID NOT NULL UNIQUE,
+    kind SMALLINT NOT NULL CHECK (kind IN (0, 1)),
+    topic TEXT COLLATE "C" UNIQUE,
+    lo BIGINT REFERENCES member (number),
+    hi BIGINT REFERENCES member (number),
+    head_seq BIGINT NOT NULL DEFAULT 0,
+    head_ts_us BIGINT NOT NULL DEFAULT 0,
+    floor_seq BIGINT NOT NULL DEFAULT 0, -- the last pruned row, kept so that a cursor on it can be told from a lost one
+    floor_ts_us BIGINT NOT NULL DEFAULT 0,
+    floor_id UUID,
+    epoch BIGINT NOT NULL DEFAULT 0,
+    state SMALLINT NOT NULL DEFAULT 0 CHECK (state IN (0, 1)),
+    awaiting_seq BIGINT, -- the question it waits on
+    awaiting_by BIGINT,
+    awaiting_rev BIGINT NOT NULL DEFAULT 0,
+    created_at BIGINT NOT NULL,
+    CHECK ((kind = 0) = (topic IS NOT NULL)),
+    CHECK ((kind = 1) = (lo IS NOT NULL AND hi IS NOT NULL)),
+    CHECK (lo <= hi),
+    UNIQUE (lo, hi)
+) WITH (fillfactor = 50); -- its head moves with every message: room for the next version on the same page
+CREATE INDEX conversation_hi ON conversation (hi) WHERE hi IS NOT NULL;
+
+CREATE TABLE subscription (
+    conversation BIGINT NOT NULL REFERENCES conversation (number),
+    member BIGINT NOT NULL REFERENCES member (number),
+    since BIGINT NOT NULL,
+    PRIMARY KEY (conversation, member)
+);
+CREATE INDEX subscription_member ON subscription (member);
+
+-- Numbers are drawn under the conversation's lock, so per conversation they rise with seq.
+CREATE TABLE message (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    conversation BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    id UUID NOT NULL UNIQUE,
+    ts_us BIGINT NOT NULL,
+    sender BIGINT NOT NULL,
+    client_message_id TEXT COLLATE "C" NOT NULL, -- no unique index: the dedupe row is the only authority
+    envelope BYTEA NOT NULL,
+    deliver_by BIGINT,
+    dedupe_until BIGINT, -- NULL: for ever
+    UNIQUE (conversation, seq)
+);
+CREATE INDEX message_deliver_by ON message (deliver_by) WHERE deliver_by IS NOT NULL;
+
+CREATE TABLE dedupe (
+    mesh SMALLINT NOT NULL CHECK (mesh = 1),
+    sender_member_id BIGINT NOT NULL,
+    client_message_id TEXT COLLATE "C" NOT NULL,
+    state SMALLINT NOT NULL CHECK (state IN (0, 1)),
+    request_fingerprint BYTEA NOT NULL CHECK (length(request_fingerprint) = 32),
+    broker_message_id UUID,
+    conversation BIGINT,
+    history_id BIGINT,
+    destination_kind SMALLINT CHECK (destination_kind IN (0, 1)),
+    destination_ref TEXT,
+    first_seen_at BIGINT NOT NULL,
+    expires_at BIGINT, -- NULL: for ever
+    history_available BOOLEAN NOT NULL,
+    PRIMARY KEY (mesh, sender_member_id, client_message_id),
+    CHECK ((state = 0) = (broker_message_id IS NOT NULL AND conversation IS NOT NULL AND history_id IS NOT NULL
+        AND destination_kind IS NOT NULL AND destination_ref IS NOT NULL))
+);
+CREATE INDEX dedupe_expires ON dedupe (expires_at) WHERE expires_at IS NOT NULL;
+-- A message that is kept leads to its dedupe row by sender and id; one that was pruned only by this.
+CREATE INDEX dedupe_pruned ON dedupe (broker_message_id) WHERE NOT history_available AND broker_message_id IS NOT NULL;
+
+-- Keyed by message number, which is drawn under the conversation's lock: per conversation its order is seq order.
+CREATE TABLE delivery (
+    message BIGINT NOT NULL,
+    recipient BIGINT NOT NULL,
+    sender BIGINT NOT NULL,
+    rung SMALLINT NOT NULL CHECK (rung BETWEEN 1 AND 7),
+    rung_told SMALLINT CHECK (rung_told BETWEEN 1 AND 7), -- NULL: senders of topic messages are not told
+    delivered_at BIGINT,
+    notified_at BIGINT,
+    engaged_at BIGINT,
+    processed_at BIGINT,
+    ended_at BIGINT,
+    ended_code TEXT,
+    read_at BIGINT,
+    PRIMARY KEY (message, recipient)
+);
+CREATE INDEX delivery_mail ON delivery (recipient, message) WHERE rung = 1;
+CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
+
+CREATE TABLE mention_index (
+    member BIGINT NOT NULL,
+    message BIGINT NOT NULL,
+    PRIMARY KEY (member, message)
+);
+CREATE INDEX mention_message ON mention_index (message);
+
+CREATE VIEW dedupe_text AS
+SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,
+    encode(request_fingerprint, 'hex') AS request_fingerprint, broker_message_id::text AS broker_message_id,
+    conversation, history_id, CASE destination_kind WHEN 0 THEN 'topic' WHEN 1 THEN 'dm' END AS destination_kind,
+    destination_ref, first_seen_at, expires_at, history_available
+FROM dedupe;
+
+CREATE VIEW delivery_text AS
+SELECT message, recipient, sender,
+    CASE rung WHEN 1 THEN 'accepted' WHEN 2 THEN 'expired' WHEN 3 THEN 'dead_letter' WHEN 4 THEN 'delivered'
+        WHEN 5 THEN 'notified' WHEN 6 THEN 'engaged' WHEN 7 THEN 'processed' END AS rung,
+    CASE rung_told WHEN 1 THEN 'accepted' WHEN 2 THEN 'expired' WHEN 3 THEN 'dead_letter' WHEN 4 THEN 'delivered'
+        WHEN 5 THEN 'notified' WHEN 6 THEN 'engaged' WHEN 7 THEN 'processed' END AS rung_told,
+    delivered_at, notified_at, engaged_at, processed_at, ended_at, ended_code, read_at
+FROM delivery;

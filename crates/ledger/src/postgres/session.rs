@@ -1,0 +1,231 @@
+//! Connections: how they are made, what they promise, and transactions that always end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
+};
+use futures_util::future::try_join;
+use model::{Entropy, Timestamp};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, NoTls, Row, Statement};
+
+use super::sql;
+use super::trouble::PostgresError;
+use crate::StorageError;
+
+/// Connections of one broker process. More do not help on few cores; the writers take two of them.
+const CONNECTIONS_MAX: usize = 12;
+/// Waiting for a connection, or for the server to take a new one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What sessions share.
+pub(super) struct Core {
+    pub pool: Pool,
+    pub entropy: Arc<dyn Entropy>,
+    /// Microseconds added to the database's clock: zero outside the conformance suite.
+    pub clock_shift: AtomicI64,
+}
+
+/// How a transaction sees the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Writes, under READ COMMITTED.
+    Write,
+    /// Reads from one snapshot.
+    Read,
+}
+
+/// A transaction. Dropped before its end, it takes its connection with it, so that the server rolls back and
+/// nobody inherits it.
+pub(super) struct Tx {
+    client: Option<Object>,
+    core: Arc<Core>,
+    /// Store time at its begin.
+    pub now: Timestamp,
+}
+
+/// A pool whose every session was set up and checked.
+pub(super) fn pool(config: Config) -> Result<Pool, PostgresError> {
+    let manager =
+        Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+    let set_up = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+        Box::pin(async move {
+            client.batch_execute(sql!("session")).await.map_err(HookError::Backend)?;
+            check_durable(client).await
+        })
+    });
+    let built = Pool::builder(manager)
+        .max_size(CONNECTIONS_MAX)
+        .runtime(Runtime::Tokio1)
+        .timeouts(deadpool_postgres::Timeouts {
+            wait: Some(CONNECT_TIMEOUT),
+            create: Some(CONNECT_TIMEOUT),
+            recycle: Some(CONNECT_TIMEOUT),
+        })
+        .post_create(set_up)
+        .build();
+    built.map_err(|error| PostgresError::Unreachable { detail: error.to_string() })
+}
+
+/// An answer must mean "on disk": checked on every session, because a setting may differ by role or change.
+async fn check_durable(client: &tokio_postgres::Client) -> Result<(), HookError> {
+    let row = client.query_one(sql!("durability"), &[]).await.map_err(HookError::Backend)?;
+    match not_durable(&row.get::<_, String>(0), &row.get::<_, String>(1)) {
+        Some(error) => Err(HookError::message(error.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// What keeps commits from being synced, if anything does.
+pub(super) fn not_durable(synchronous_commit: &str, fsync: &str) -> Option<PostgresError> {
+    match (synchronous_commit, fsync) {
+        ("off", _) => Some(PostgresError::NotDurable {
+            setting: "synchronous_commit",
+            value: synchronous_commit.into(),
+        }),
+        (_, "off") => Some(PostgresError::NotDurable { setting: "fsync", value: fsync.into() }),
+        (_, _) => None,
+    }
+}
+
+impl Core {
+    pub async fn connection(&self) -> Result<Object, PoolError> {
+        self.pool.get().await
+    }
+
+    /// One statement outside any transaction.
+    pub async fn ask(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StorageError> {
+        let client = self.connection().await?;
+        let statement = client.prepare_cached(sql).await?;
+        Ok(client.query(&statement, params).await?)
+    }
+
+    /// The database's clock, moved by the shift.
+    pub async fn now(&self) -> Result<Timestamp, StorageError> {
+        let rows = self.ask(sql!("now"), &[]).await?;
+        let micros: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        Ok(self.shifted(micros))
+    }
+
+    fn shifted(&self, micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros + self.clock_shift.load(Relaxed))
+    }
+
+    /// Begins, and reads the clock in the same round trip.
+    pub async fn begin(self: &Arc<Self>, mode: Mode) -> Result<Tx, StorageError> {
+        let mut tx =
+            Tx { client: Some(self.connection().await?), core: Arc::clone(self), now: Timestamp::default() };
+        let begin = match mode {
+            Mode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        };
+        let clock = tx.prepare(sql!("now")).await?;
+        let client = tx.client();
+        let ((), row) = try_join(client.batch_execute(begin), client.query_one(&clock, &[])).await?;
+        tx.now = self.shifted(row.try_get(0)?);
+        Ok(tx)
+    }
+}
+
+impl Tx {
+    /// The statement, prepared once per connection.
+    pub async fn prepare(&self, sql: &'static str) -> Result<Statement, StorageError> {
+        Ok(self.object().prepare_cached(sql).await?)
+    }
+
+    /// At most one row.
+    pub async fn one(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Row>, StorageError> {
+        Ok(self.client().query_opt(&self.prepare(sql).await?, params).await?)
+    }
+
+    /// All rows.
+    pub async fn all(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StorageError> {
+        Ok(self.client().query(&self.prepare(sql).await?, params).await?)
+    }
+
+    /// Runs a statement and counts what it changed.
+    pub async fn change(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, StorageError> {
+        Ok(self.client().execute(&self.prepare(sql).await?, params).await?)
+    }
+
+    /// For pipelines.
+    pub fn client(&self) -> &tokio_postgres::Client {
+        self.object()
+    }
+
+    fn object(&self) -> &Object {
+        self.client.as_ref().expect("a transaction holds its connection until it ends")
+    }
+
+    /// Source of ids.
+    pub fn entropy(&self) -> &dyn Entropy {
+        &*self.core.entropy
+    }
+
+    /// Ends it; an `Ok` means synced.
+    pub async fn commit(mut self) -> Result<(), StorageError> {
+        self.client().batch_execute("COMMIT").await?;
+        self.ended();
+        Ok(())
+    }
+
+    /// Ends it without a trace.
+    pub async fn roll_back(mut self) {
+        if self.client().batch_execute("ROLLBACK").await.is_ok() {
+            self.ended();
+        }
+    }
+
+    /// The transaction was ended by a pipeline; the connection may be used again.
+    pub fn ended(&mut self) {
+        drop(self.client.take());
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_durable;
+
+    #[test]
+    fn a_session_that_answers_before_the_disk_does_is_refused() {
+        for (synchronous_commit, fsync, refused) in [
+            ("on", "on", false),
+            ("remote_apply", "on", false),
+            ("remote_write", "on", false),
+            ("local", "on", false),
+            ("off", "on", true),
+            ("on", "off", true),
+            ("off", "off", true),
+        ] {
+            let found = not_durable(synchronous_commit, fsync).is_some();
+            assert_eq!(found, refused, "{synchronous_commit} {fsync}");
+        }
+    }
+}

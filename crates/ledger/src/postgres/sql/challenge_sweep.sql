@@ -1,0 +1,1 @@
+DELETE FROM challenge WHERE expires_at <= $1

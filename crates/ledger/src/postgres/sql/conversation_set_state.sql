@@ -1,0 +1,1 @@
+UPDATE conversation SET state = $2 WHERE id = $1

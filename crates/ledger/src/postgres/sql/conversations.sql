@@ -1,0 +1,11 @@
+-- Topics, and direct conversations from either end; one's own has both ends and counts once.
+SELECT c.id, c.topic, p.name, c.kind, c.state, c.head_seq, c.head_ts_us, c.awaiting_seq, a.id, c.awaiting_rev
+FROM member reader
+JOIN conversation c ON c.number IN (
+    SELECT t.number FROM conversation t WHERE t.topic IS NOT NULL
+    UNION ALL SELECT l.number FROM conversation l WHERE l.lo = reader.number
+    UNION ALL SELECT h.number FROM conversation h WHERE h.hi = reader.number)
+LEFT JOIN member p ON p.number = CASE WHEN c.lo = reader.number THEN c.hi ELSE c.lo END
+LEFT JOIN member a ON a.number = c.awaiting_by
+WHERE reader.id = $1 AND reader.removed_at IS NULL
+ORDER BY c.head_ts_us DESC, c.number DESC LIMIT $2

@@ -1,0 +1,1 @@
+DELETE FROM delivery WHERE message = ANY ($1::bigint[])

@@ -1,0 +1,1 @@
+SELECT used_at IS NOT NULL FROM invite WHERE hash = $1

@@ -1,0 +1,1 @@
+SELECT 1 FROM invite WHERE hash = $1 FOR UPDATE

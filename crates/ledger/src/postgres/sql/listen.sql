@@ -1,0 +1,1 @@
+LISTEN postrider_committed

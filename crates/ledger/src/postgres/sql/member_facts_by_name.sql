@@ -1,0 +1,1 @@
+SELECT number, home, removed_at FROM member WHERE name = $1

@@ -1,0 +1,1 @@
+UPDATE member SET removed_at = $2 WHERE number = $1 AND removed_at IS NULL

@@ -1,0 +1,1 @@
+UPDATE member SET pushed = $2 WHERE number = $1

@@ -1,0 +1,1 @@
+DELETE FROM mention_index WHERE message = ANY ($1::bigint[])

@@ -1,0 +1,1 @@
+SELECT id, slug, topics, dedupe_days, conn_policy FROM mesh

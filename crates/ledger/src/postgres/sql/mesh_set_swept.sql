@@ -1,0 +1,1 @@
+UPDATE mesh SET deliver_by_swept_at = $1

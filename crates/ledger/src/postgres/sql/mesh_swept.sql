@@ -1,0 +1,1 @@
+SELECT deliver_by_swept_at FROM mesh

@@ -1,0 +1,1 @@
+DELETE FROM message WHERE number = ANY ($1::bigint[])

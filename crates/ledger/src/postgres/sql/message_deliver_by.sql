@@ -1,0 +1,1 @@
+SELECT deliver_by FROM message WHERE number = $1

@@ -1,0 +1,1 @@
+SELECT number FROM message ORDER BY number DESC LIMIT 1

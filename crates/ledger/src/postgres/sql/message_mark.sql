@@ -1,0 +1,1 @@
+SELECT conversation, seq, ts_us FROM message WHERE id = $1

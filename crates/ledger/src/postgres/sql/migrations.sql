@@ -1,0 +1,1 @@
+SELECT number, checksum FROM schema_version ORDER BY number

@@ -1,0 +1,1 @@
+SELECT 1 FROM node WHERE name = $1 FOR SHARE

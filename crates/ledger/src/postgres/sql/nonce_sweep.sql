@@ -1,0 +1,1 @@
+DELETE FROM nonce WHERE until <= $1

@@ -1,0 +1,1 @@
+NOTIFY postrider_committed

@@ -1,0 +1,1 @@
+SELECT 1 FROM member WHERE role = $1 ORDER BY number FOR NO KEY UPDATE

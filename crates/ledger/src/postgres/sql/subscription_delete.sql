@@ -1,0 +1,1 @@
+DELETE FROM subscription WHERE conversation = $1 AND member = $2

@@ -1,0 +1,1 @@
+DELETE FROM ticket WHERE expires_at <= $1

@@ -1,0 +1,1 @@
+UPDATE api_token SET revoked_at = $2 WHERE member = $1 AND revoked_at IS NULL

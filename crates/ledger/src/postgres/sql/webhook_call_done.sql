@@ -1,0 +1,1 @@
+DELETE FROM webhook_call WHERE member = $1 AND message = $2

@@ -1,0 +1,1 @@
+DELETE FROM webhook WHERE member = $1

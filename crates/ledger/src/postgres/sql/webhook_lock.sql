@@ -1,0 +1,1 @@
+SELECT 1 FROM webhook WHERE member = $1 FOR UPDATE

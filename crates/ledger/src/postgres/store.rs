@@ -1,0 +1,528 @@
+//! The handle, and each door's way to the server.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use ::sqlite::fault;
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use model::admission::{Known, StatusAnswer};
+use model::webhook::WebhookSecret;
+use model::{
+    ClientMessageId, ConversationId, DeliveryRung, Entropy, MemberId, MemberKind, MemberName, MessageId,
+    NodeName, Timestamp, TopicName,
+};
+use tokio::sync::watch;
+use tokio_postgres::Config;
+
+use super::batch::Queue;
+use super::schema::{self, OpenError};
+use super::session::{self, Core, Mode, Tx};
+use super::trouble::PostgresError;
+use super::wake::{Bell, Wake};
+use super::{
+    explain, history, janitor, join, link, list, manage, mesh, push, sql, status, token, wayin, webhook,
+    window,
+};
+use crate::*;
+
+/// A ledger in a PostgreSQL database.
+pub struct PostgresLedger {
+    core: Arc<Core>,
+    queue: Queue,
+    wake: Wake,
+    _bell: Bell,
+}
+
+impl PostgresLedger {
+    /// Connects to the database at `url`, brings its tables up to date and starts the writers.
+    pub async fn open(url: &str, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
+        let config = Config::from_str(url).map_err(|error| OpenError::Address(error.to_string()))?;
+        let pool = session::pool(config.clone())?;
+        let core = Arc::new(Core { pool, entropy, clock_shift: AtomicI64::new(0) });
+        let mut client = core.connection().await.map_err(PostgresError::from)?;
+        schema::migrate(&mut client).await?;
+        drop(client);
+        let wake = Wake::new();
+        let queue = Queue::start(&core, &wake);
+        let bell = wake.start(config);
+        Ok(Self { core, queue, wake, _bell: bell })
+    }
+
+    /// Moves the store's clock against the database's, for the conformance suite.
+    #[cfg(feature = "conformance")]
+    pub fn shift_clock(&self, micros: i64) {
+        self.core.clock_shift.fetch_add(micros, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Connections now: open, and of these in use.
+    pub fn connections(&self) -> (usize, usize) {
+        let status = self.core.pool.status();
+        (status.size, status.size.saturating_sub(status.available))
+    }
+
+    /// Runs `job` in a transaction and in a task of its own: whoever asked may go away, the transaction ends.
+    async fn write<T, E>(
+        &self,
+        name: &'static str,
+        job: impl for<'t> FnOnce(&'t Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let (core, wake) = (Arc::clone(&self.core), self.wake.clone());
+        let task = tokio::spawn(async move {
+            let tx = core.begin(Mode::Write).await?;
+            match job(&tx).await {
+                Ok(value) => {
+                    fault::point_of(name, "before_commit");
+                    tx.commit().await?;
+                    fault::point_of(name, "after_commit");
+                    wake.committed();
+                    Ok(value)
+                }
+                Err(error) => {
+                    tx.roll_back().await;
+                    Err(error)
+                }
+            }
+        });
+        task.await.unwrap_or_else(|_| Err(panicked(name).into()))
+    }
+
+    /// Runs `job` over one snapshot, in a task of its own.
+    async fn read<T, E>(
+        &self,
+        name: &'static str,
+        job: impl for<'t> FnOnce(&'t Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let core = Arc::clone(&self.core);
+        let task = tokio::spawn(async move {
+            let tx = core.begin(Mode::Read).await?;
+            let result = job(&tx).await;
+            tx.roll_back().await;
+            result
+        });
+        task.await.unwrap_or_else(|_| Err(panicked(name).into()))
+    }
+}
+
+fn panicked(name: &'static str) -> StorageError {
+    StorageError::Postgres(PostgresError::Panicked { name })
+}
+
+#[async_trait]
+impl Ledger for PostgresLedger {
+    async fn now(&self) -> Result<Timestamp, StorageError> {
+        self.core.now().await
+    }
+
+    fn committed(&self) -> watch::Receiver<()> {
+        self.wake.subscribe()
+    }
+
+    async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {
+        self.write("ledger.setup", move |tx| async move { mesh::setup(tx, &setup).await }.boxed()).await
+    }
+
+    async fn mesh(&self) -> Result<Mesh, StorageError> {
+        self.read("ledger.mesh", |tx| mesh::read(tx).boxed()).await
+    }
+
+    async fn set_policies(&self, policies: Policies) -> Result<Mesh, StorageError> {
+        self.write("ledger.set_policies", move |tx| mesh::set_policies(tx, policies).boxed()).await
+    }
+
+    async fn issuer(&self) -> Result<IssuerSeed, StorageError> {
+        self.read("ledger.issuer", |tx| mesh::issuer(tx).boxed()).await
+    }
+
+    async fn has_owner(&self) -> Result<bool, StorageError> {
+        self.read("ledger.has_owner", |tx| mesh::has_owner(tx).boxed()).await
+    }
+
+    async fn create_invite(&self, invite: NewInvite) -> Result<(), StorageError> {
+        self.write("ledger.create_invite", move |tx| {
+            async move { wayin::create_invite(tx, &invite).await }.boxed()
+        })
+        .await
+    }
+
+    async fn invites(&self) -> Result<Vec<InviteRow>, StorageError> {
+        self.read("ledger.invites", |tx| wayin::invites(tx).boxed()).await
+    }
+
+    async fn revoke_invite(&self, hash: SecretHash) -> Result<bool, StorageError> {
+        self.write("ledger.revoke_invite", move |tx| wayin::revoke_invite(tx, hash).boxed()).await
+    }
+
+    async fn check_invite(&self, hash: SecretHash, node: &NodeName) -> Result<(), WayInError> {
+        let node = node.clone();
+        self.read("ledger.check_invite", move |tx| {
+            async move { wayin::check_invite(tx, hash, &node).await.map(drop) }.boxed()
+        })
+        .await
+    }
+
+    async fn issue_challenge(&self, node: &NodeName, hash: SecretHash) -> Result<Timestamp, WayInError> {
+        let node = node.clone();
+        self.write("ledger.issue_challenge", move |tx| {
+            async move { wayin::issue_challenge(tx, &node, hash).await }.boxed()
+        })
+        .await
+    }
+
+    async fn check_challenge(&self, hash: SecretHash, node: &NodeName) -> Result<KnownNode, WayInError> {
+        let node = node.clone();
+        self.read("ledger.check_challenge", move |tx| {
+            async move { wayin::check_challenge(tx, hash, &node).await }.boxed()
+        })
+        .await
+    }
+
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, WayInError> {
+        self.write("ledger.exchange", move |tx| async move { wayin::exchange(tx, &exchange).await }.boxed())
+            .await
+    }
+
+    async fn ticket_node(&self, ticket: SecretHash, aud: &str) -> Result<NodeName, WayInError> {
+        let aud = aud.to_owned();
+        self.read("ledger.ticket_node", move |tx| {
+            async move { join::ticket_node(tx, ticket, &aud).await }.boxed()
+        })
+        .await
+    }
+
+    async fn redeem(&self, ticket: SecretHash, aud: &str) -> Result<Joined, WayInError> {
+        let aud = aud.to_owned();
+        self.write("ledger.redeem", move |tx| async move { join::redeem(tx, ticket, &aud).await }.boxed())
+            .await
+    }
+
+    async fn open_link(&self, opening: LinkOpening) -> Result<LinkOpened, LinkError> {
+        self.write("ledger.open_link", move |tx| async move { link::open(tx, &opening).await }.boxed()).await
+    }
+
+    async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
+        self.queue.accept(lane).await
+    }
+
+    async fn known_all(
+        &self,
+        sender: MemberId,
+        ids: &[ClientMessageId],
+    ) -> Result<Vec<Option<Known>>, StorageError> {
+        let texts: Vec<_> = ids.iter().map(ClientMessageId::as_str).collect();
+        let rows = self.core.ask(sql!("dedupe_of"), &[&sender.as_uuid(), &texts]).await?;
+        let mut known = vec![None; ids.len()];
+        for row in &rows {
+            let place: i64 = row.try_get(7)?;
+            let place = usize::try_from(place - 1).ok().and_then(|place| known.get_mut(place));
+            if let Some(place) = place {
+                *place = Some(status::read(row, 0)?);
+            }
+        }
+        Ok(known)
+    }
+
+    async fn message_status(
+        &self,
+        via: &Via,
+        questions: Vec<StatusQuestion>,
+        fence: Fence,
+    ) -> Result<Vec<StatusAnswer>, LinkError> {
+        let via = via.clone();
+        match fence {
+            Fence::None => {
+                self.read("ledger.message_status", move |tx| {
+                    async move { status::ask(tx, &via, &questions).await }.boxed()
+                })
+                .await
+            }
+            Fence::Retire => {
+                self.write("ledger.fence", move |tx| {
+                    async move { status::fence(tx, &via, &questions).await }.boxed()
+                })
+                .await
+            }
+        }
+    }
+
+    async fn mail(
+        &self,
+        link: &Link,
+        unacked: &[(MessageId, MemberId)],
+        limit: usize,
+    ) -> Result<Vec<MailRow>, LinkError> {
+        let (link, unacked) = (link.clone(), unacked.to_vec());
+        self.read("ledger.mail", move |tx| {
+            async move { window::mail(tx, &link, &unacked, limit).await }.boxed()
+        })
+        .await
+    }
+
+    async fn ack(&self, via: &Via, rows: Vec<Ack>) -> Result<Vec<AckedRow>, LinkError> {
+        let via = via.clone();
+        self.write("ledger.ack", move |tx| async move { window::ack(tx, &via, &rows).await }.boxed()).await
+    }
+
+    async fn nack(&self, link: &Link, rows: Vec<Nack>) -> Result<Vec<AckedRow>, LinkError> {
+        let link = link.clone();
+        self.write("ledger.nack", move |tx| async move { window::nack(tx, &link, &rows).await }.boxed()).await
+    }
+
+    async fn receipts(
+        &self,
+        link: &Link,
+        unacked: &[(MessageId, MemberId)],
+        limit: usize,
+    ) -> Result<Vec<ReceiptRow>, LinkError> {
+        let (link, unacked) = (link.clone(), unacked.to_vec());
+        self.read("ledger.receipts", move |tx| {
+            async move { window::receipts(tx, &link, &unacked, limit).await }.boxed()
+        })
+        .await
+    }
+
+    async fn receipts_ack(&self, link: &Link, rows: Vec<ReceiptAck>) -> Result<(), LinkError> {
+        let link = link.clone();
+        self.write("ledger.receipts_ack", move |tx| {
+            async move { window::receipts_ack(tx, &link, &rows).await }.boxed()
+        })
+        .await
+    }
+
+    async fn history(
+        &self,
+        log: &Log,
+        reader: MemberId,
+        page: HistoryPage,
+        limit: usize,
+    ) -> Result<Option<History>, HistoryError> {
+        let log = log.clone();
+        self.read("ledger.history", move |tx| {
+            async move { history::read(tx, &log, reader, page, limit).await }.boxed()
+        })
+        .await
+    }
+
+    async fn conversations(
+        &self,
+        reader: MemberId,
+        limit: usize,
+    ) -> Result<Vec<ConversationRow>, StorageError> {
+        self.read("ledger.conversations", move |tx| list::conversations(tx, reader, limit).boxed()).await
+    }
+
+    async fn conversation(
+        &self,
+        id: ConversationId,
+        reader: MemberId,
+    ) -> Result<Option<ConversationRow>, StorageError> {
+        self.read("ledger.conversation", move |tx| list::conversation(tx, id, reader).boxed()).await
+    }
+
+    async fn members(&self, after: Option<&MemberName>, limit: usize) -> Result<Vec<Member>, StorageError> {
+        let after = after.cloned();
+        self.read("ledger.members", move |tx| {
+            async move { list::members(tx, after.as_ref(), limit).await }.boxed()
+        })
+        .await
+    }
+
+    async fn member(&self, id: MemberId) -> Result<Option<Member>, StorageError> {
+        self.read("ledger.member", move |tx| list::member(tx, id).boxed()).await
+    }
+
+    async fn member_named(&self, name: &MemberName) -> Result<Option<Member>, StorageError> {
+        let name = name.clone();
+        self.read("ledger.member_named", move |tx| async move { list::member_named(tx, &name).await }.boxed())
+            .await
+    }
+
+    async fn topics(
+        &self,
+        reader: MemberId,
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicRow>, StorageError> {
+        let after = after.cloned();
+        self.read("ledger.topics", move |tx| {
+            async move { list::topics(tx, reader, after.as_ref(), limit).await }.boxed()
+        })
+        .await
+    }
+
+    async fn explain(&self, wanted: &Wanted) -> Result<Vec<Explained>, StorageError> {
+        let wanted = wanted.clone();
+        self.read("ledger.explain", move |tx| async move { explain::explain(tx, &wanted).await }.boxed())
+            .await
+    }
+
+    async fn rungs(&self, id: MessageId) -> Result<Vec<(MemberId, DeliveryRung)>, StorageError> {
+        self.read("ledger.rungs", move |tx| explain::rungs(tx, id).boxed()).await
+    }
+
+    async fn register_member(
+        &self,
+        link: &Link,
+        name: &MemberName,
+        kind: MemberKind,
+    ) -> Result<Registered, ManageError> {
+        let (link, name) = (link.clone(), name.clone());
+        self.write("ledger.register_member", move |tx| {
+            async move { manage::register(tx, &link, &name, kind).await }.boxed()
+        })
+        .await
+    }
+
+    async fn host_member(&self, name: &MemberName, kind: MemberKind) -> Result<Registered, ManageError> {
+        let name = name.clone();
+        self.write("ledger.host_member", move |tx| async move { manage::host(tx, &name, kind).await }.boxed())
+            .await
+    }
+
+    async fn remove_member(&self, name: &MemberName) -> Result<(), ManageError> {
+        let name = name.clone();
+        self.write("ledger.remove_member", move |tx| async move { manage::remove(tx, &name).await }.boxed())
+            .await
+    }
+
+    async fn create_topic(&self, creator: MemberId, topic: &TopicName) -> Result<TopicRow, ManageError> {
+        let topic = topic.clone();
+        self.write("ledger.create_topic", move |tx| {
+            async move { manage::create_topic(tx, creator, &topic).await }.boxed()
+        })
+        .await
+    }
+
+    async fn subscribe(&self, member: MemberId, topic: &TopicName) -> Result<(), ManageError> {
+        let topic = topic.clone();
+        self.write("ledger.subscribe", move |tx| {
+            async move { manage::subscribe(tx, member, &topic).await }.boxed()
+        })
+        .await
+    }
+
+    async fn unsubscribe(&self, member: MemberId, topic: &TopicName) -> Result<(), ManageError> {
+        let topic = topic.clone();
+        self.write("ledger.unsubscribe", move |tx| {
+            async move { manage::unsubscribe(tx, member, &topic).await }.boxed()
+        })
+        .await
+    }
+
+    async fn set_conversation_state(
+        &self,
+        id: ConversationId,
+        state: ConversationState,
+    ) -> Result<(), ManageError> {
+        self.write("ledger.set_conversation_state", move |tx| manage::set_state(tx, id, state).boxed()).await
+    }
+
+    async fn create_token(&self, token: NewToken) -> Result<ApiToken, ManageError> {
+        self.write("ledger.create_token", move |tx| {
+            async move { super::token::create(tx, &token).await }.boxed()
+        })
+        .await
+    }
+
+    async fn tokens(&self) -> Result<Vec<ApiToken>, StorageError> {
+        self.read("ledger.tokens", |tx| token::list(tx).boxed()).await
+    }
+
+    async fn revoke_token(&self, id: TokenId) -> Result<bool, StorageError> {
+        self.write("ledger.revoke_token", move |tx| token::revoke(tx, id).boxed()).await
+    }
+
+    async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError> {
+        self.read("ledger.resolve_token", move |tx| token::resolve(tx, hash).boxed()).await
+    }
+
+    async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook, WebhookError> {
+        self.write("ledger.create_webhook", move |tx| async move { webhook::create(tx, &new).await }.boxed())
+            .await
+    }
+
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StorageError> {
+        self.read("ledger.webhooks", |tx| webhook::list(tx).boxed()).await
+    }
+
+    async fn rotate_webhook(
+        &self,
+        name: &MemberName,
+        secret: WebhookSecret,
+    ) -> Result<Webhook, WebhookError> {
+        let name = name.clone();
+        self.write("ledger.rotate_webhook", move |tx| {
+            async move { webhook::rotate(tx, &name, &secret).await }.boxed()
+        })
+        .await
+    }
+
+    async fn enable_webhook(&self, name: &MemberName) -> Result<Webhook, WebhookError> {
+        let name = name.clone();
+        self.write("ledger.enable_webhook", move |tx| async move { webhook::enable(tx, &name).await }.boxed())
+            .await
+    }
+
+    async fn remove_webhook(&self, name: &MemberName) -> Result<(), WebhookError> {
+        loop {
+            let name = name.clone();
+            let removal = self.write("ledger.remove_webhook", move |tx| {
+                async move { webhook::remove(tx, &name).await }.boxed()
+            });
+            match removal.await? {
+                webhook::Removal::More => {}
+                webhook::Removal::Done => return Ok(()),
+            }
+        }
+    }
+
+    async fn claim_pushes(&self, limit: usize) -> Result<Vec<Push>, StorageError> {
+        if !self.read("ledger.due_pushes", |tx| push::is_due(tx).boxed()).await? {
+            return Ok(Vec::new());
+        }
+        self.write("ledger.claim_pushes", move |tx| push::claim(tx, limit).boxed()).await
+    }
+
+    async fn settle_push(&self, claim: PushClaim, outcome: PushOutcome) -> Result<PushSettled, StorageError> {
+        self.write("ledger.settle_push", move |tx| {
+            async move { push::settle(tx, &claim, &outcome).await }.boxed()
+        })
+        .await
+    }
+
+    async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
+        self.read("ledger.pushes", move |tx| webhook::pushes(tx, id).boxed()).await
+    }
+
+    async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_dedupe", move |tx| janitor::expire_dedupe(tx, limit).boxed()).await
+    }
+
+    async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_undelivered", move |tx| janitor::expire_undelivered(tx, limit).boxed())
+            .await
+    }
+
+    async fn prune_messages(&self, before: Timestamp, limit: usize) -> Result<Pruned, StorageError> {
+        self.write("ledger.prune_messages", move |tx| janitor::prune_messages(tx, before, limit).boxed())
+            .await
+    }
+
+    async fn sweep_way_in(&self) -> Result<u64, StorageError> {
+        self.write("ledger.sweep_way_in", |tx| janitor::sweep_way_in(tx).boxed()).await
+    }
+
+    async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
+        self.read("ledger.orphans", move |tx| janitor::orphans(tx, before, limit).boxed()).await
+    }
+}
