@@ -7,7 +7,7 @@ use model::ErrorCode;
 use model::OsEntropy;
 use model::outbox::{AbortedBy, Answer, Status, Verdict};
 
-use crate::desk::{ANN, BOB, Desk, client_id, refused};
+use crate::desk::{ANN, BOB, Desk, client_id, options, refused};
 
 #[tokio::test]
 async fn a_new_id_is_stored_and_its_retry_finds_the_row() {
@@ -82,7 +82,8 @@ async fn every_cell_of_the_accept_table_answers_and_no_cell_changes_a_row() {
 async fn of_64_concurrent_sends_of_one_id_one_is_stored_and_the_rest_are_told() {
     let desk = Desk::open();
     let folder = tempfile::tempdir().unwrap();
-    let mailbox = Mailbox::open(folder.path().join("mailbox.db"), Arc::new(OsEntropy)).unwrap();
+    let db = sqlite::Db::open(options(folder.path())).unwrap();
+    let mailbox = Mailbox::over(db, Arc::new(OsEntropy)).unwrap();
     let calls: Vec<_> = (0..64)
         .map(|n| {
             let text = if n % 2 == 0 { "even" } else { "odd" };

@@ -1,6 +1,7 @@
 //! A mailbox on a temporary file, in inline mode, with hands for the usual steps. A crash is a file
 //! abandoned without closing and opened again.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use model::outbox::{Answer, BrokerReceipt, Status};
 use model::{
     ClientMessageId, ConversationId, ErrorCode, Fingerprint, MemberId, MessageId, RowId, Timestamp, limits,
 };
-use sqlite::Db;
 use sqlite::fault::{Disk, Synced};
+use sqlite::{Db, Options};
 use testkit::SeededEntropy;
 
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -178,13 +179,20 @@ impl Desk {
 }
 
 fn open(folder: &tempfile::TempDir, entropy: &Arc<SeededEntropy>) -> (Db, Mailbox) {
-    // These tests are about rules and crashes of the process; that a commit outlives the power is proven for
-    // the engine itself. Without the sync they take seconds instead of minutes.
-    let unsynced = Disk { synced: Synced::Normal, ..Disk::default() };
-    let options = Mailbox::options(folder.path().join("mailbox.db")).fault(unsynced);
-    let db = Db::open_inline(options).unwrap();
+    let db = Db::open_inline(options(folder.path())).unwrap();
     let mailbox = Mailbox::over(db.clone(), entropy.clone()).unwrap();
     (db, mailbox)
+}
+
+/// These tests are about rules and crashes of the process; that a commit outlives the power is proven for the
+/// engine itself. Without the sync they take seconds instead of minutes, and a machine that stalls for a moment
+/// shall not end a read.
+pub fn options(folder: &Path) -> Options {
+    let unsynced = Disk { synced: Synced::Normal, ..Disk::default() };
+    let mut options = Mailbox::options(folder.join("mailbox.db")).fault(unsynced);
+    options.bounds.read_max = Duration::from_secs(60);
+    options.bounds.busy_wait = Duration::from_secs(90);
+    options
 }
 
 pub fn refused(code: ErrorCode) -> Answer {

@@ -238,3 +238,37 @@ async fn a_successor_with_the_same_words_is_retired_when_the_first_id_was_accept
     told(&patched, StatusAnswer::Accepted(patched.receipt(1))).await;
     assert_eq!(ids(&patched.frame().await), ["a2"], "other words were not accepted and still go");
 }
+
+#[tokio::test]
+async fn a_successor_that_has_left_already_is_not_retired() {
+    let desk = forced("a").await;
+    told(&desk, StatusAnswer::Unknown).await;
+    let frame = desk.frame().await;
+    desk.settle(&frame, &[refused(ErrorCode::Internal)]).await;
+    told(&desk, StatusAnswer::Accepted(desk.receipt(1))).await;
+    assert_eq!(desk.status(ANN, "a2").await, Status::Pending, "a copy under the new id may be accepted too");
+}
+
+#[tokio::test]
+async fn only_the_holder_gives_a_row_back() {
+    let desk = tried().await;
+    let held = hold(&desk, "a").await;
+    desk.mailbox.release(held.row.row, desk.lease()).await.unwrap();
+    assert!(desk.row(ANN, "a").await.held_until.is_some());
+    desk.mailbox.release(held.row.row, held.lease).await.unwrap();
+    assert_eq!(desk.row(ANN, "a").await.held_until, None);
+}
+
+#[tokio::test]
+async fn an_aborted_row_keeps_the_moment_the_brokers_word_on_it_became_final() {
+    let mut desk = Desk::open();
+    desk.send(ANN, "a", "@x").await;
+    let frame = desk.frame().await;
+    desk.settle(&frame, &[refused(ErrorCode::TooLarge)]).await;
+    told(&desk, StatusAnswer::Unknown).await;
+    let settled_at = Some(desk.now);
+    desk.advance(Duration::from_secs(1));
+    desk.mailbox.abort(desk.row(ANN, "a").await.row, AbortedBy::Operator, desk.now).await.unwrap();
+    assert_eq!(desk.row(ANN, "a").await.outcome_settled_at, settled_at);
+    assert_eq!(desk.mailbox.unsettled(0, 10).await.unwrap(), [], "nobody asks again");
+}

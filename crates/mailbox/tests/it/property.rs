@@ -141,14 +141,15 @@ impl Run {
         let mut stopped = false;
         for (n, row) in frame.rows.iter().enumerate() {
             let known = self.reference.log.get(&frame.lane).is_some_and(|log| log.contains(&row.seq));
+            let refused = self.reference.refused.contains(&row.seq);
             let answer = match then {
                 _ if stopped => Answer::NotTried,
+                // What is refused for good is refused again, also when the first refusal got lost.
+                _ if refused => Answer::Refused(ErrorCode::TooLarge),
                 _ if known || n != pass => self.commit(&frame.lane, row.seq),
                 Then::Pass => self.commit(&frame.lane, row.seq),
                 Then::Refuse => {
-                    if heard {
-                        self.reference.refused.push(row.seq);
-                    }
+                    self.reference.refused.push(row.seq);
                     Answer::Refused(ErrorCode::TooLarge)
                 }
                 Then::Wait => Answer::Refused(ErrorCode::RateLimited),

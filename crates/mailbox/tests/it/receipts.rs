@@ -1,6 +1,6 @@
 //! Rungs that travel back to the sender's row.
 
-use mailbox::Receipt;
+use mailbox::{OutboxKey, Receipt};
 use model::outbox::Status;
 use model::receipt::{Ended, Rung, Standing};
 use model::{DeliveryRung, MessageId, Timestamp};
@@ -58,7 +58,8 @@ async fn a_late_ack_takes_back_an_end() {
     let row = desk.row(ANN, "a").await;
     assert_eq!((row.standing(), row.state.status()), (Standing::Ended(Ended::Dead), Status::Done));
     apply(&desk, message(1), DeliveryRung::Delivered).await;
-    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(Rung::Delivered));
+    let row = desk.row(ANN, "a").await;
+    assert_eq!((row.standing(), row.rungs.ended_as), (Standing::At(Rung::Delivered), None));
 }
 
 #[tokio::test]
@@ -98,4 +99,35 @@ async fn a_receipt_of_an_earlier_use_of_the_id_is_dropped_when_the_acceptance_na
         1,
         "its own rungs start from the bottom"
     );
+}
+
+#[tokio::test]
+async fn hearsay_about_one_message_does_not_hold_back_hearsay_about_another() {
+    let desk = Desk::open();
+    desk.send(ANN, "a", "@bob").await;
+    let frame = desk.frame().await;
+    apply(&desk, message(77), DeliveryRung::Processed).await;
+    assert_eq!(apply(&desk, message(1), DeliveryRung::Delivered).await, 1);
+    assert_eq!(desk.mailbox.outbox_row(OutboxKey::Message(message(77))).await.unwrap(), None);
+    desk.deliver(&frame).await;
+    assert_eq!(desk.row(ANN, "a").await.standing(), Standing::At(Rung::Delivered));
+}
+
+#[tokio::test]
+async fn a_message_is_looked_up_at_the_row_that_is_done_not_at_one_that_heard_of_it() {
+    let desk = Desk::open();
+    for id in ["a", "b", "c"] {
+        desk.send(ANN, id, &format!("@{id}")).await;
+    }
+    let frames = desk.claim().await.frames;
+    for id in ["a", "c"] {
+        let heard = Receipt {
+            client_message_id: client_id(id),
+            ..receipt(message(2), DeliveryRung::Delivered, desk.now)
+        };
+        desk.mailbox.apply_receipts(vec![heard]).await.unwrap();
+    }
+    desk.deliver(&frames[1]).await;
+    let found = desk.mailbox.outbox_row(OutboxKey::Message(message(2))).await.unwrap().unwrap();
+    assert_eq!(found.client_message_id, client_id("b"));
 }
