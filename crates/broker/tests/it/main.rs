@@ -4,6 +4,7 @@
 
 mod direct;
 mod health;
+mod hostile;
 mod janitor;
 mod join;
 mod lanes;

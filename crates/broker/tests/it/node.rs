@@ -191,6 +191,11 @@ impl Link {
         self.writer.send(frame.text()).await.unwrap();
     }
 
+    /// Whether the link still takes frames.
+    pub async fn try_say_text(&mut self, text: &str) -> bool {
+        self.writer.send(text.to_owned()).await.is_ok()
+    }
+
     pub async fn say_text(&self, text: &str) {
         self.writer.send(text.to_owned()).await.unwrap();
     }

@@ -112,6 +112,10 @@ impl Scene {
         Client::new(Target::of_url(&self.url()).unwrap())
     }
 
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
