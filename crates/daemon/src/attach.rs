@@ -1,10 +1,12 @@
 //! Attaching a mesh: its files opened, its link kept. What goes wrong shuts that mesh alone.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use mailbox::Mailbox;
 use net::client::{Client, Target};
 use net::handshake::KeyPair;
+use net::tls::Trust;
 use tokio::sync::Notify;
 
 use crate::Invites;
@@ -12,7 +14,18 @@ use crate::ground::{Ground, Slot};
 use crate::home::make_private;
 use crate::link::{Keeper, WayIn, keep};
 use crate::mesh::Mesh;
-use crate::settings::{Carrier, MeshEntry};
+use crate::settings::{Carrier, MeshEntry, Settings, SettingsError};
+
+/// Speaks to a mesh's broker; `ca` names certificates to believe beside the public ones.
+pub(crate) fn client(target: Target, ca: Option<&Path>) -> Result<Client, String> {
+    match ca {
+        None => Ok(Client::new(target)),
+        Some(ca) => {
+            let trust = Trust::with_ca(ca).map_err(|error| error.to_string())?;
+            Ok(Client::trusting(target, trust))
+        }
+    }
+}
 
 /// What attaching needs beside the mesh's entry.
 pub(crate) struct Attach {
@@ -60,7 +73,7 @@ impl Ground {
         let resume = Arc::new(Notify::new());
         let leave = self.stop.child_token();
         let way = WayIn {
-            client: Client::new(target),
+            client: client(target, entry.ca.as_deref())?,
             node: entry.node,
             key,
             person: Some(person.unwrap_or_else(|| self.surroundings.person_name())),
@@ -69,6 +82,21 @@ impl Ground {
         let keeper = Keeper { way, invites, resume: resume.clone(), version: self.version.clone() };
         self.tasks.spawn(keep(mesh.clone(), keeper, leave.clone()));
         Ok(Slot::Open { mesh, resume, leave })
+    }
+
+    /// Follows `config.toml`: attaches what is new, leaves what is gone, and touches nothing else.
+    pub(crate) async fn reload(self: &Arc<Self>) -> Result<(), SettingsError> {
+        let _turn = self.joining.lock().await;
+        let settings = Settings::read(&self.home.config())?;
+        let attached: Vec<String> = self.slots().all.iter().map(|slot| slot.slug().to_owned()).collect();
+        for slug in attached.iter().filter(|slug| settings.mesh(slug).is_none()) {
+            self.detach(slug).await;
+        }
+        self.change(|slots| slots.default_mesh = settings.default_mesh.clone());
+        for entry in settings.meshes.into_iter().filter(|entry| !attached.contains(&entry.slug)) {
+            self.attach(Attach { entry, url: None, invites: None, person: None }).await;
+        }
+        Ok(())
     }
 
     /// Ends a mesh's link and closes its file; its rows stay where they are.

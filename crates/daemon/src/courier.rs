@@ -116,8 +116,7 @@ impl Courier {
             busy: self.busy.clone(),
             after: self.after.take(),
         };
-        let Claimed { frames, buried, next_due, after } =
-            self.mesh.mailbox.claim(request).await.map_err(|error| LinkEnd::Storage(error.to_string()))?;
+        let Claimed { frames, buried, next_due, after } = self.mesh.mailbox.claim(request).await?;
         self.after = after;
         if buried > 0 {
             self.mesh.tally.buried(buried);
@@ -144,7 +143,7 @@ impl Courier {
         match carried.end {
             Ok(FrameEnd::Answered | FrameEnd::Lost) => Ok(()),
             Ok(FrameEnd::Late) => Err(LinkEnd::AnswerLate),
-            Err(error) => Err(LinkEnd::Storage(error.to_string())),
+            Err(error) => Err(error.into()),
         }
     }
 }

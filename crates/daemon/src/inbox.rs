@@ -8,7 +8,6 @@ use mailbox::{AckRow, Arrival, Arrived, Confirmed, Receipt, Recorded};
 use model::{ErrorCode, MemberId, MessageId, limits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sqlite::StorageError;
 use tokio::sync::mpsc;
 use wire::link::{Ack, AckRef, MailRow, Nack, ReceiptRow, Rows, ToBroker};
 use wire::text;
@@ -45,7 +44,7 @@ pub(crate) async fn receive(mesh: &Mesh, live: &Live, mut arriving: mpsc::Receiv
 pub(crate) async fn repeat_acks(mesh: &Mesh, live: &Live) -> Result<(), LinkEnd> {
     let mut after = 0;
     loop {
-        let rows = mesh.mailbox.unconfirmed(after, limits::WINDOW_ROWS_MAX).await.map_err(storage)?;
+        let rows = mesh.mailbox.unconfirmed(after, limits::WINDOW_ROWS_MAX).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.seq;
         let news = rows.iter().filter(|row| live.is_news((row.id, row.recipient), row.rung)).map(ack);
@@ -109,7 +108,7 @@ async fn take_mail(
 ) -> Result<(), LinkEnd> {
     let arrived = rows.into_iter().map(arrived).collect();
     let recorded = mesh.mailbox.record(arrived, mesh.clock.now(), live.broker_now(&*mesh.clock)).await;
-    let recorded = recorded.map_err(storage)?;
+    let recorded = recorded?;
     mesh.tally.received(&recorded);
     if recorded.iter().any(|row| matches!(row.arrival, Arrival::Fresh { .. })) {
         mesh.bells.arrived.ring();
@@ -142,7 +141,7 @@ async fn confirm(mesh: &Mesh, live: &Live, rows: Vec<AckRef>) -> Result<(), Link
     live.heard(&rows);
     let confirmed =
         rows.into_iter().map(|row| Confirmed { id: row.id, recipient: row.recipient, rung: row.rung });
-    mesh.mailbox.confirm(confirmed.collect()).await.map_err(storage)?;
+    mesh.mailbox.confirm(confirmed.collect()).await?;
     Ok(())
 }
 
@@ -155,7 +154,7 @@ async fn take_receipts(mesh: &Mesh, live: &Live, rows: Vec<ReceiptRow>) -> Resul
         rung: row.row.rung,
         at: row.at,
     });
-    let risen = mesh.mailbox.apply_receipts(receipts.collect()).await.map_err(storage)?;
+    let risen = mesh.mailbox.apply_receipts(receipts.collect()).await?;
     if !risen.is_empty() {
         mesh.moved(&risen);
     }
@@ -191,10 +190,6 @@ fn ack(row: &AckRow) -> Ack {
 
 fn nack(id: MessageId, recipient: MemberId) -> Nack {
     Nack { id, recipient, code: ErrorCode::InvalidRequest.code().to_owned() }
-}
-
-fn storage(error: StorageError) -> LinkEnd {
-    LinkEnd::Storage(error.to_string())
 }
 
 fn gone(error: net::socket::SendError) -> LinkEnd {

@@ -50,6 +50,7 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
         .route("/v1/agents", post(agents::register))
         .route("/v1/rotate-token", post(agents::rotate_token))
         .route("/v1/meshes", get(meshes::list).post(meshes::join))
+        .route("/v1/reload", post(meshes::reload))
         .route("/v1/meshes/{mesh}", delete(meshes::leave))
         .route("/v1/meshes/{mesh}/resume", post(meshes::resume))
         .route("/v1/health", get(state::health))

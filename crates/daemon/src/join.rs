@@ -4,6 +4,7 @@
 //! nothing used, or a node that can come back by its key.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use async_trait::async_trait;
 use mailbox::Fact;
 use model::id::sanitise_name;
 use model::{ErrorCode, MemberName, MeshId, NodeName};
-use net::client::{Client, Target};
+use net::client::Target;
 use net::handshake::{Invite, KeyPair};
 use tokio::time::timeout;
 
 use crate::Invites;
-use crate::attach::Attach;
+use crate::attach::{Attach, client};
 use crate::ground::{Ground, Slot};
 use crate::home::make_private;
 use crate::link::{Credential, LinkEnd, WayIn};
@@ -41,6 +42,8 @@ pub struct Join {
     pub person: Option<String>,
     /// A plain address off this machine is meant.
     pub insecure_lan: bool,
+    /// Certificates to believe beside the public ones.
+    pub ca: Option<PathBuf>,
 }
 
 /// A mesh joined.
@@ -162,7 +165,7 @@ impl Ground {
         };
         let (key, target) = (self.joining_key()?, target(&join.invite)?);
         let way = WayIn {
-            client: Client::new(target),
+            client: client(target, join.ca.as_deref()).map_err(JoinError::Files)?,
             node: node.clone(),
             key,
             person: join.person.clone(),
@@ -172,8 +175,14 @@ impl Ground {
         let mesh = answer.map_err(refused)?.mesh;
         self.refuse_known(mesh.id).await?;
         let slug = self.alias(join, &settings, &mesh.slug)?;
-        let (url, insecure_lan) = (join.invite.url.clone(), join.insecure_lan);
-        let entry = MeshEntry { slug, url, carrier: Carrier::Broker, node, insecure_lan };
+        let entry = MeshEntry {
+            slug,
+            url: join.invite.url.clone(),
+            carrier: Carrier::Broker,
+            node,
+            insecure_lan: join.insecure_lan,
+            ca: join.ca.clone(),
+        };
         self.store(&entry, join).await?;
         settings.put(entry.clone());
         settings.write(&self.home.config())?;
@@ -278,6 +287,7 @@ fn refused(end: LinkEnd) -> JoinError {
         | LinkEnd::AnswerLate
         | LinkEnd::Terms(_)
         | LinkEnd::Storage(_)
+        | LinkEnd::StorageStopped(_)
         | LinkEnd::Stopped => JoinError::Unreachable(end.to_string()),
     }
 }

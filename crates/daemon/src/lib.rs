@@ -22,10 +22,12 @@ mod inbox;
 mod ipc;
 mod join;
 mod link;
+mod machine;
 mod mesh;
 mod metrics;
 mod operator;
 mod questions;
+mod retention;
 mod send;
 pub mod settings;
 mod start;
@@ -43,6 +45,7 @@ use net::handshake::Invite;
 use tokio_util::sync::CancellationToken;
 
 pub use join::{Join, JoinError, Joined};
+pub use machine::{HostError, accept_host, remint};
 pub use start::{Daemon, StartError};
 pub use surroundings::Surroundings;
 

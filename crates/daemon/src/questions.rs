@@ -44,7 +44,7 @@ pub(crate) async fn open_link(mesh: &Mesh, due: Instant) -> Result<std::sync::Ar
 /// Drives what a restored broker lost again, under the same ids.
 pub(crate) async fn redrive(mesh: &Mesh, live: &Live) -> Result<(), LinkEnd> {
     let broker_now = live.broker_now(&*mesh.clock);
-    let rows = mesh.mailbox.redrive(broker_now, mesh.terms().max_age()).await.map_err(storage)?;
+    let rows = mesh.mailbox.redrive(broker_now, mesh.terms().max_age()).await?;
     tracing::warn!(mesh = mesh.slug, rows, "the broker lost accepted messages; they are sent again");
     mesh.bells.moved.ring();
     Ok(())
@@ -55,7 +55,7 @@ pub(crate) async fn redrive(mesh: &Mesh, live: &Live) -> Result<(), LinkEnd> {
 pub(crate) async fn ask_about_ended(mesh: &Mesh, live: &Live) -> Result<(), LinkEnd> {
     let mut after = 0;
     loop {
-        let rows = mesh.mailbox.unsettled(after, ASKED_AT_ONCE_MAX).await.map_err(storage)?;
+        let rows = mesh.mailbox.unsettled(after, ASKED_AT_ONCE_MAX).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.seq;
         let words: Vec<RowStatus> =
@@ -63,7 +63,7 @@ pub(crate) async fn ask_about_ended(mesh: &Mesh, live: &Live) -> Result<(), Link
         if words.is_empty() {
             return Ok(());
         }
-        let learned = mesh.mailbox.learn(words, mesh.clock.now()).await.map_err(storage)?;
+        let learned = mesh.mailbox.learn(words, mesh.clock.now()).await?;
         tell_learned(mesh, &learned);
     }
 }
@@ -123,8 +123,4 @@ fn tell_learned(mesh: &Mesh, learned: &Learned) {
     mesh.moved(learned.accepted.iter().chain(&learned.not_accepted).chain(&learned.unknown_for_good));
     // A successor waits until its predecessor's end is known.
     mesh.bells.queued.ring();
-}
-
-fn storage(error: sqlite::StorageError) -> LinkEnd {
-    LinkEnd::Storage(error.to_string())
 }

@@ -31,6 +31,8 @@ pub struct MeshEntry {
     pub node: NodeName,
     /// Whether a plain address off this machine is meant.
     pub insecure_lan: bool,
+    /// Certificates to believe beside the public ones.
+    pub ca: Option<PathBuf>,
 }
 
 /// What carries a mesh's messages.
@@ -120,6 +122,9 @@ impl Settings {
         if entry.insecure_lan {
             table.insert("insecure_lan", value(true));
         }
+        if let Some(ca) = &entry.ca {
+            table.insert("ca", value(ca.to_string_lossy().as_ref()));
+        }
         let meshes = self.document.entry("mesh").or_insert_with(|| {
             let mut parent = Table::new();
             parent.set_implicit(true);
@@ -175,7 +180,8 @@ impl MeshEntry {
             None => false,
             Some(item) => item.as_bool().ok_or((key("insecure_lan"), "true or false"))?,
         };
-        Ok(Self { slug: slug.to_owned(), url: url.to_owned(), carrier, node, insecure_lan })
+        let ca = text("ca")?.map(PathBuf::from);
+        Ok(Self { slug: slug.to_owned(), url: url.to_owned(), carrier, node, insecure_lan, ca })
     }
 }
 
@@ -204,6 +210,7 @@ mod tests {
             carrier: Carrier::Broker,
             node: "mbp".parse().unwrap(),
             insecure_lan: false,
+            ca: Some("/etc/ssl/own.pem".into()),
         }
     }
 

@@ -14,9 +14,10 @@ use crate::events::Event;
 use crate::ground::{Ground, Slot};
 use crate::home::{Home, write_durably};
 use crate::ipc::{self, Transport};
+use crate::machine::{self, Here};
 use crate::settings::{Carrier, MeshEntry, Settings, SettingsError};
 use crate::token::LocalToken;
-use crate::{Config, Join, JoinError, Joined, OwnMesh, disk};
+use crate::{Config, Join, JoinError, Joined, OwnMesh, disk, retention};
 
 /// A running daemon.
 pub struct Daemon {
@@ -34,6 +35,17 @@ pub enum StartError {
     AlreadyRunning {
         /// The home.
         home: PathBuf,
+    },
+    /// The home was copied or moved from another machine.
+    #[error(
+        "this home was made on another machine ({recorded}, this is {found}); \
+         if it moved: postrider daemon accept-host; if it was copied: postrider daemon remint"
+    )]
+    OtherMachine {
+        /// Whose it was.
+        recorded: String,
+        /// What this is.
+        found: String,
     },
     /// The home cannot be used.
     #[error("{}: {source}; check the folder and its owner", path.display())]
@@ -66,6 +78,7 @@ impl Daemon {
             LockError::Held { .. } => StartError::AlreadyRunning { home: home.root().to_owned() },
             LockError::Unusable { .. } => StartError::Lock(error),
         })?;
+        check_machine(&home, &config)?;
         let mut settings = Settings::read(&home.config())?;
         if let Some(own) = &config.own_mesh {
             enter_own(&home, &mut settings, own, &config)?;
@@ -86,6 +99,7 @@ impl Daemon {
         ground.spawn_door(Door::unix(listener), unix);
         write(&ground.home.pid(), &std::process::id().to_string(), 0o600)?;
         ground.tasks.spawn(disk_looks(ground.clone()));
+        ground.tasks.spawn(retention::keep(ground.clone()));
         Ok(Daemon { ground, socket, http, _lock: lock })
     }
 
@@ -97,6 +111,12 @@ impl Daemon {
     /// The local door on loopback TCP; none in a container.
     pub fn http(&self) -> Option<SocketAddr> {
         self.http
+    }
+
+    /// Reads `config.toml` again: meshes that are new are attached, those that are gone are left, and the links of
+    /// the others stay open.
+    pub async fn reload(&self) -> Result<(), SettingsError> {
+        self.ground.reload().await
     }
 
     /// Joins another mesh by invite and attaches it.
@@ -132,6 +152,18 @@ impl Ground {
     }
 }
 
+/// Refuses a home that was another machine's.
+fn check_machine(home: &Home, config: &Config) -> Result<(), StartError> {
+    let machine_id = config.surroundings.machine_id.as_deref();
+    let here = machine::check(home, machine_id, config.clock.now());
+    match here.map_err(|source| StartError::Home { path: home.host(), source })? {
+        Here::Fine | Here::New => Ok(()),
+        Here::Elsewhere { recorded } => {
+            Err(StartError::OtherMachine { recorded, found: machine_id.unwrap_or_default().to_owned() })
+        }
+    }
+}
+
 /// The entry of the mesh whose broker runs in this process, made at the first start.
 fn enter_own(home: &Home, settings: &mut Settings, own: &OwnMesh, config: &Config) -> Result<(), StartError> {
     if settings.mesh(&own.slug).is_some() {
@@ -144,6 +176,7 @@ fn enter_own(home: &Home, settings: &mut Settings, own: &OwnMesh, config: &Confi
         carrier: Carrier::Broker,
         node: node.parse().expect("a sanitised name has a name's form"),
         insecure_lan: false,
+        ca: None,
     });
     Ok(settings.write(&home.config())?)
 }

@@ -1,5 +1,6 @@
 //! `/v1/meshes`: which meshes this home is in, joining one, leaving one, trying a link again.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -38,10 +39,22 @@ pub(super) async fn join(
         node: request.node.as_deref().map(str::parse).transpose()?,
         person: request.person,
         insecure_lan: request.insecure_lan.unwrap_or(false),
+        ca: request.ca.map(PathBuf::from),
     };
     let joined = ground.join(join).await.map_err(refusal)?;
     let answer = JoinAnswer { mesh: joined.mesh, node: joined.node.to_string(), person: joined.person };
     Ok(json(StatusCode::CREATED, &answer))
+}
+
+/// `POST /v1/reload`: the settings are read again.
+pub(super) async fn reload(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Refusal> {
+    caller.must_be_operator()?;
+    let reloaded = ground.reload().await;
+    reloaded.map_err(|error| Refusal::new(ErrorCode::InvalidRequest, error.to_string()))?;
+    Ok(json(StatusCode::OK, &Done {}))
 }
 
 /// A parked or waiting link is tried now.

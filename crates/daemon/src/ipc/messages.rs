@@ -1,24 +1,30 @@
 //! `GET /v1/messages/{id}`: where one message is, and a wait for it to get further.
+//!
+//! A direct message's rungs travel back to its sender's row. A topic's stay at the broker, so whoever waits for
+//! more than `accepted` of a topic's message has the broker asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
 use mailbox::{OutboxKey, OutboxRow};
-use model::receipt::Standing;
-use model::{ErrorCode, Rung};
+use model::outbox::OutboxState;
+use model::receipt::{Standing, standing};
+use model::{DeliveryRung, ErrorCode, Rung};
 use net::respond::{Refusal, json};
 use net::serve::Connection;
 use serde::Deserialize;
 use wire::Refused;
-use wire::local::{ACT_AS_HEADER, MessageLife};
+use wire::ask::{Question, RecipientRung};
+use wire::local::{ACT_AS_HEADER, MessageLife, OutboxItem};
 
 use super::send::line;
 use super::waiting::{bounded, look_until};
 use crate::ground::{Actor, Caller, Ground};
-use crate::{storage, view};
+use crate::{questions, storage, view};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,8 +36,14 @@ struct Asked {
 
 /// What an id names here.
 enum Found {
-    Out(Box<OutboxRow>),
+    Out(Box<Sent>),
     In(Box<MessageLife>),
+}
+
+/// A row of the outbox and, for a topic's message, its recipients' copies.
+struct Sent {
+    row: OutboxRow,
+    copies: Option<Vec<DeliveryRung>>,
 }
 
 pub(super) async fn life(
@@ -47,24 +59,36 @@ pub(super) async fn life(
     let actor = ground.act(&caller, asked.mesh.as_deref(), line(&headers, ACT_AS_HEADER)?)?;
     let sees_all = matches!(caller, Caller::Operator);
     let ear = actor.mesh.bells.moved.listen();
-    let look = || find(&actor, &id, sees_all);
-    let found = look_until(&connection, ear, bounded(asked.wait), |found| found.reached(rung), look).await?;
+    let look = || async {
+        let found = find(&actor, &id, sees_all).await?;
+        with_copies(&actor, found, rung).await
+    };
+    let wait = bounded(asked.wait);
+    let found = look_until(&connection, ear, wait, |found| found.reached(rung), look).await?;
     let life = match found {
-        Found::Out(row) => MessageLife::Out(view::outbox_item(&actor.mesh, *row)),
+        Found::Out(sent) => {
+            refuse_without_recipients(&sent, rung, wait)?;
+            MessageLife::Out(shown(&actor, *sent))
+        }
         Found::In(life) => *life,
     };
     Ok(json(StatusCode::OK, &life))
 }
 
 impl Found {
-    /// Whether waiting longer could not show more.
+    /// Whether waiting longer could not show more: it got there, or somebody's copy ended before.
     fn reached(&self, rung: Rung) -> bool {
-        match self {
-            Found::Out(row) => match row.standing() {
-                Standing::At(held) => held >= rung,
-                Standing::Ended(_) => true,
-            },
-            Found::In(_) => true,
+        let Found::Out(sent) = self else { return true };
+        let reached = |standing: Standing| match standing {
+            Standing::At(held) => held >= rung,
+            Standing::Ended(_) => true,
+        };
+        match &sent.copies {
+            None => reached(sent.row.standing()),
+            Some(copies) => {
+                let ended = copies.iter().any(|copy| matches!(copy.standing(), Standing::Ended(_)));
+                copies.is_empty() || ended || reached(standing(copies))
+            }
         }
     }
 }
@@ -79,7 +103,7 @@ async fn find(actor: &Actor, id: &str, sees_all: bool) -> Result<Found, Refusal>
     }
     match rows.len() {
         0 => received(actor, id).await,
-        1 => Ok(Found::Out(Box::new(rows.remove(0)))),
+        1 => Ok(Found::Out(Box::new(Sent { row: rows.remove(0), copies: None }))),
         _ => {
             let candidates: Vec<String> = rows.iter().map(|row| row.row.to_string()).collect();
             Err(Refused::plain(ErrorCode::IdAmbiguous).with("candidates", candidates).into())
@@ -103,4 +127,37 @@ async fn received(actor: &Actor, id: &str) -> Result<Found, Refusal> {
     let own = rows.into_iter().find(|row| row.recipient == actor.member.id);
     let item = own.and_then(|row| view::inbox_item(&actor.mesh, row));
     item.map(|item| Found::In(Box::new(MessageLife::In(item)))).ok_or_else(unknown)
+}
+
+/// Asks the broker about the copies where only it knows them; while it is away the row alone speaks.
+async fn with_copies(actor: &Actor, found: Found, rung: Rung) -> Result<Found, Refusal> {
+    let Found::Out(mut sent) = found else { return Ok(found) };
+    if let OutboxState::Done { receipt } = &sent.row.state
+        && sent.row.to_asked.starts_with('#')
+        && rung > Rung::Accepted
+    {
+        let question = Question::Rungs { id: receipt.broker_message_id };
+        let copies: Result<Vec<RecipientRung>, Refusal> =
+            questions::ask(&actor.mesh, sent.row.sender, question).await;
+        sent.copies = copies.ok().map(|copies| copies.into_iter().map(|copy| copy.rung).collect());
+    }
+    Ok(Found::Out(sent))
+}
+
+/// Whoever waits for a rung that nobody can reach hears it at once.
+fn refuse_without_recipients(sent: &Sent, rung: Rung, wait: Duration) -> Result<(), Refusal> {
+    let nobody = sent.copies.as_ref().is_some_and(Vec::is_empty);
+    if nobody && rung > Rung::Accepted && !wait.is_zero() {
+        return Err(Refusal::plain(ErrorCode::NoRecipients));
+    }
+    Ok(())
+}
+
+/// The row, standing where its lowest copy stands.
+fn shown(actor: &Actor, sent: Sent) -> OutboxItem {
+    let mut item = view::outbox_item(&actor.mesh, sent.row);
+    if let Some(copies) = sent.copies.filter(|copies| !copies.is_empty()) {
+        item.receipt.rung = standing(&copies).to_string();
+    }
+    item
 }

@@ -72,7 +72,7 @@ impl Keeper {
     /// By the node's own key when the mesh was joined, else, or when the broker forgot the node, by a fresh
     /// invite if this process can make one.
     async fn way_in(&self, mesh: &Mesh) -> Result<Opened, LinkEnd> {
-        let meta = mesh.mailbox.meta().await.map_err(storage)?;
+        let meta = mesh.mailbox.meta().await?;
         let unknown = match meta.issuer_key {
             Some(issuer) => match self.way.open(&issuer, Credential::Key).await {
                 Err(end @ LinkEnd::Refused { code: ErrorCode::UnknownNode, .. }) => end,
@@ -89,16 +89,12 @@ impl Keeper {
     /// Kept before anything is redeemed: a crash right after must leave a node that can come back.
     async fn trust(&self, mesh: &Mesh, issuer: NodeKey) -> Result<(), LinkEnd> {
         let facts = vec![Fact::IssuerKey(issuer), Fact::Node(mesh.node.clone())];
-        mesh.mailbox.put_meta(facts).await.map_err(storage)
+        Ok(mesh.mailbox.put_meta(facts).await?)
     }
 }
 
 fn not_joined() -> LinkEnd {
     LinkEnd::Refused { code: ErrorCode::UnknownNode, message: "this home has not joined the mesh yet".into() }
-}
-
-fn storage(error: sqlite::StorageError) -> LinkEnd {
-    LinkEnd::Storage(error.to_string())
 }
 
 /// Frames that could not be settled are still marked as on the wire, and nobody carries them.

@@ -37,8 +37,7 @@ pub(crate) struct Negotiated {
 pub(crate) async fn negotiate(mesh: &Mesh, opened: Opened, version: &str) -> Result<Negotiated, LinkEnd> {
     let Opened { socket, answer } = opened;
     let (mut reader, writer) = socket.split();
-    let request = request(mesh, version, answer.now).await;
-    let request = request.map_err(|error| LinkEnd::Storage(error.to_string()))?;
+    let request = request(mesh, version, answer.now).await?;
     let request = ToBroker::FeatureNegotiationRequest(request);
     writer.send(request.text()).await.map_err(|error| LinkEnd::Lost(error.to_string()))?;
     let response = timeout(limits::NEGOTIATION_TIMEOUT, response(&mut reader)).await;
@@ -53,7 +52,7 @@ pub(crate) async fn negotiate(mesh: &Mesh, opened: Opened, version: &str) -> Res
     };
     warn_of_skew(mesh, &response);
     let told = response.members.into_iter().chain(answer.member).filter_map(member).collect();
-    keep(mesh, terms, response.mesh.id, told).await.map_err(|error| LinkEnd::Storage(error.to_string()))?;
+    keep(mesh, terms, response.mesh.id, told).await?;
     let live = Live::new(writer.clone(), clock, response.link_epoch);
     Ok(Negotiated { reader, writer, live, restored: response.restored, broker_version: response.version })
 }

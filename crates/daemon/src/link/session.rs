@@ -74,6 +74,7 @@ fn finish(mesh: &Mesh, live: &Live, end: &LinkEnd) {
         | LinkEnd::IssuerChanged
         | LinkEnd::Terms(_)
         | LinkEnd::Storage(_)
+        | LinkEnd::StorageStopped(_)
         | LinkEnd::Stopped => None,
     };
     if refused.is_some() {

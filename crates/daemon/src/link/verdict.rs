@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use model::{Class, ErrorCode};
+use sqlite::StorageError;
 use wire::link::{CLOSE_ALREADY_CONNECTED, CLOSE_REPLACED, CLOSE_REVOKED};
 
 use super::terms::TermsRefused;
@@ -32,8 +33,10 @@ pub(crate) enum LinkEnd {
     IssuerChanged,
     /// The broker offers too little.
     Terms(TermsRefused),
-    /// The store failed, so nothing that arrives could be kept.
+    /// The store could not take something, so nothing that arrives could be kept for now.
     Storage(String),
+    /// The store takes nothing any more until the process starts anew.
+    StorageStopped(String),
     /// This process stops.
     Stopped,
 }
@@ -55,6 +58,9 @@ impl LinkEnd {
         let park = |reason| Next::Park { reason, probe: Some(PROBE_EVERY) };
         match self {
             LinkEnd::Lost(_) | LinkEnd::AnswerLate | LinkEnd::Storage(_) => Next::Retry,
+            LinkEnd::StorageStopped(_) => {
+                Next::Park { reason: ErrorCode::StorageStopped.code(), probe: None }
+            }
             LinkEnd::Stopped => Next::Stop,
             LinkEnd::IssuerChanged => Next::Park { reason: "issuer_changed", probe: None },
             LinkEnd::Terms(TermsRefused::Unavailable { .. }) => park("feature_unavailable"),
@@ -89,7 +95,27 @@ impl LinkEnd {
             LinkEnd::IssuerChanged => "issuer_changed",
             LinkEnd::Terms(_) => "terms",
             LinkEnd::Storage(_) => "storage",
+            LinkEnd::StorageStopped(_) => "storage_stopped",
             LinkEnd::Stopped => "stopped",
+        }
+    }
+}
+
+impl From<StorageError> for LinkEnd {
+    fn from(error: StorageError) -> Self {
+        let why = error.to_string();
+        match error {
+            StorageError::Corrupt { .. } | StorageError::Stopped { .. } | StorageError::Closed { .. } => {
+                LinkEnd::StorageStopped(why)
+            }
+            StorageError::QueueFull { .. }
+            | StorageError::Full { .. }
+            | StorageError::Io { .. }
+            | StorageError::Busy { .. }
+            | StorageError::ReadTooLong { .. }
+            | StorageError::Panicked { .. }
+            | StorageError::RolledBack { .. }
+            | StorageError::Sql { .. } => LinkEnd::Storage(why),
         }
     }
 }
@@ -106,7 +132,7 @@ impl std::fmt::Display for LinkEnd {
                 f.write_str("another key signed than the one trusted at the join; nothing was sent to it")
             }
             LinkEnd::Terms(refused) => refused.fmt(f),
-            LinkEnd::Storage(why) => f.write_str(why),
+            LinkEnd::Storage(why) | LinkEnd::StorageStopped(why) => f.write_str(why),
             LinkEnd::Stopped => f.write_str("stopping"),
         }
     }
@@ -130,6 +156,11 @@ mod tests {
         for (end, next) in [
             (LinkEnd::Lost("refused".into()), Next::Retry),
             (LinkEnd::AnswerLate, Next::Retry),
+            (LinkEnd::Storage("full".into()), Next::Retry),
+            (
+                LinkEnd::StorageStopped("damaged".into()),
+                Next::Park { reason: "storage_stopped", probe: None },
+            ),
             (LinkEnd::Stopped, Next::Stop),
             (LinkEnd::IssuerChanged, Next::Park { reason: "issuer_changed", probe: None }),
             (refused(ErrorCode::UnknownNode), probed("unknown_node")),

@@ -465,7 +465,7 @@ impl Broker {
             ToBroker::Ack(acks) => {
                 let rows = acks.rows.iter().map(|ack| ack.row.clone()).collect();
                 books.acks.extend(acks.rows);
-                books.confirms.then(|| ToNode::Acked(Rows { rows }))
+                books.confirms.then_some(ToNode::Acked(Rows { rows }))
             }
             ToBroker::Nack(nacks) => {
                 books.nacks.extend(nacks.rows);
@@ -477,7 +477,7 @@ impl Broker {
             }
             ToBroker::Ask(ask) => {
                 let result = books.answer(ask.question);
-                books.answers.then(|| ToNode::Answer(Answer { n: ask.n, result }))
+                books.answers.then_some(ToNode::Answer(Answer { n: ask.n, result }))
             }
         }
     }
@@ -524,7 +524,7 @@ impl Broker {
             }
             results.push(SendResult { row: item.row, outcome });
         }
-        (!silent).then(|| ToNode::Sent(Sent { n: send.n, results }))
+        (!silent).then_some(ToNode::Sent(Sent { n: send.n, results }))
     }
 }
 

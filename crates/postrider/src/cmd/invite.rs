@@ -51,6 +51,7 @@ pub async fn join(asked: args::Join, context: &Context) -> Result<Exit, Failure>
         node: asked.node,
         person: asked.person,
         insecure_lan: asked.insecure_lan.then_some(true),
+        ca: None,
     };
     let joined: JoinAnswer = door.post("/v1/meshes", &request).await?;
     match output.form() {

@@ -116,7 +116,8 @@ pub fn start_failure(error: StartError) -> Failure {
             .line("Nothing was changed.")
             .fix("postrider status")
             .fix("postrider down"),
-        StartError::Home { .. }
+        StartError::OtherMachine { .. }
+        | StartError::Home { .. }
         | StartError::Lock(_)
         | StartError::Settings(_)
         | StartError::SocketPath(_)

@@ -134,6 +134,9 @@ pub struct JoinRequest {
     /// A plain address off this machine is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_lan: Option<bool>,
+    /// A file of certificates to believe beside the public ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
 }
 
 /// A mesh of this home, joined.
