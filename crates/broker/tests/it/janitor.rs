@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ledger::{Ledger, Wanted};
+use ledger::Wanted;
 use model::{DeliveryRung, admission, limits};
 use wire::ask::{Question, StatusAnswer};
 use wire::link::ToNode;

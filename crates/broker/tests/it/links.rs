@@ -1,6 +1,6 @@
 //! One link a node: epochs, policies, stops.
 
-use ledger::{ConnectionPolicy, Ledger};
+use ledger::ConnectionPolicy;
 use net::socket::Ended;
 
 use crate::node::{accepted, close_of, item, next, refused};

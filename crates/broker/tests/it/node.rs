@@ -52,6 +52,11 @@ impl Node {
         Self { name: name.parse().unwrap(), keys: KeyPair::mint(&OsEntropy), client, issuer }
     }
 
+    /// The same node, dialling elsewhere.
+    pub fn at(&self, client: Client) -> Self {
+        Self { name: self.name.clone(), keys: self.keys.clone(), client, issuer: self.issuer }
+    }
+
     /// The request of an exchange, properly proven.
     pub fn request(&self, secret: &str, by_invite: bool, nonce: &str) -> ExchangeRequest {
         let (public_key, text) = (self.keys.public(), Secret::from(secret.to_owned()));

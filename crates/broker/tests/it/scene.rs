@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use broker::limiter::{Ask, Budgets, Counters, Limiter, MemoryLimiter, Verdict};
 use broker::{Broker, Config, Parts, StartError};
-use ledger::{ConnectionPolicy, MeshSetup, Policies, SqliteLedger, TopicPolicy};
+use ledger::{ConnectionPolicy, Ledger, MeshSetup, Policies, SqliteLedger, TopicPolicy};
 use model::outbox::DedupeWindow;
 use model::{Clock, OsEntropy, SystemClock, Timestamp};
 use net::client::{Client, Target};
@@ -24,11 +24,11 @@ use crate::node::Node;
 /// A broker, its ledger and its door.
 pub struct Scene {
     pub broker: Broker,
-    pub ledger: Arc<SqliteLedger>,
+    pub ledger: Arc<dyn Ledger>,
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<net::serve::Ended>,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 /// What a scene may have of its own.
@@ -79,12 +79,18 @@ impl Scene {
 
     pub async fn try_with(props: Props) -> Result<Self, StartError> {
         let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        let ledger = SqliteLedger::open(&path, props.clock.clone(), Arc::new(OsEntropy)).unwrap();
+        let scene = Self::over(Arc::new(ledger), props).await?;
+        Ok(Self { _folder: Some(folder), ..scene })
+    }
+
+    /// A broker of its own over books that others may use too.
+    pub async fn over(ledger: Arc<dyn Ledger>, props: Props) -> Result<Self, StartError> {
         let Props { clock, limiter, policies, message_retention } = props;
         let mesh = MeshSetup { slug: "home".into(), policies };
         let (entropy, counters, budgets) =
             (Arc::new(OsEntropy), Arc::new(Counters::default()), Budgets::default());
-        let path = folder.path().join("ledger.db");
-        let ledger = Arc::new(SqliteLedger::open(&path, clock.clone(), entropy.clone()).unwrap());
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(MemoryLimiter::new(budgets, clock.clone(), counters.clone())));
         let parts = Parts {
@@ -104,7 +110,7 @@ impl Scene {
         let router = protect(with_fallbacks(broker.router()), policy);
         let stop = CancellationToken::new();
         let serving = tokio::spawn(serve(Door::tcp(listener), router, stop.clone()));
-        Ok(Self { broker, ledger, address, stop, serving, _folder: folder })
+        Ok(Self { broker, ledger, address, stop, serving, _folder: None })
     }
 
     /// A client of the door.
@@ -118,6 +124,11 @@ impl Scene {
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// The same node at another broker of its mesh.
+    pub fn node_here(&self, node: &Node) -> Node {
+        node.at(self.client())
     }
 
     /// A node with a key of its own that nobody knows yet.
