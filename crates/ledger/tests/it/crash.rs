@@ -1,57 +1,90 @@
 //! A ledger's process aborted around its commits: what was answered is there, what was not is whole or absent,
-//! and a retry makes exactly one message either way.
+//! and a retry makes exactly one message either way. On both stores.
 
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
 use ledger::conformance::town::{self, Home};
-use ledger::{Admission, DEDUPE_OWN_TRANSACTION, Ledger, Outcome, Role, SqliteLedger};
+use ledger::{Admission, DEDUPE_OWN_TRANSACTION, Ledger, Outcome, PostgresLedger, Role, SqliteLedger};
 use model::{OsEntropy, SystemClock};
 use sqlite::fault;
+use tempfile::TempDir;
+use testkit::postgres::Database;
 
 const FOLDER: &str = "LEDGER_CRASH_FOLDER";
+const DATABASE: &str = "LEDGER_CRASH_DATABASE";
 
-fn open(folder: &Path) -> Arc<SqliteLedger> {
+/// Where the books lie that a crash leaves behind.
+enum Store {
+    Sqlite(TempDir),
+    Postgres(Database),
+}
+
+impl Store {
+    fn both() -> [Store; 2] {
+        [Store::Sqlite(tempfile::tempdir().unwrap()), Store::Postgres(crate::postgres::database())]
+    }
+
+    async fn open(&self) -> Arc<dyn Ledger> {
+        match self {
+            Store::Sqlite(folder) => open_file(folder.path()),
+            Store::Postgres(database) => open_database(&database.url()).await,
+        }
+    }
+
+    /// Lives one life of [`crashing_process`] under a plan of faults.
+    fn crash(&self, plan: &str) -> Output {
+        let program = std::env::current_exe().expect("a test knows its own program");
+        let mut child = Command::new(program);
+        child.args(["--exact", "crash::crashing_process", "--nocapture"]).env(fault::VARIABLE, plan);
+        match self {
+            Store::Sqlite(folder) => child.env(FOLDER, folder.path()),
+            Store::Postgres(database) => child.env(DATABASE, database.url()),
+        };
+        let output = child.output().expect("the test's own program can be started");
+        assert!(!output.status.success(), "the process was to crash at {plan}");
+        output
+    }
+}
+
+fn open_file(folder: &Path) -> Arc<dyn Ledger> {
     let (clock, entropy) = (Arc::new(SystemClock::start()), Arc::new(OsEntropy));
     Arc::new(SqliteLedger::open(&folder.join("ledger.db"), clock, entropy).unwrap())
 }
 
-async fn jane(ledger: &dyn Ledger) -> Home {
-    let setup = ledger::MeshSetup { slug: "home".into(), policies: town::POLICIES };
-    ledger.setup(setup).await.unwrap();
-    town::join(ledger, "jane", Role::Owner).await
+async fn open_database(url: &str) -> Arc<dyn Ledger> {
+    Arc::new(PostgresLedger::open(url, Arc::new(OsEntropy)).await.unwrap())
 }
 
 /// Not a check of its own: the life of the process that the tests below start and crash.
 #[tokio::test]
 async fn crashing_process() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
-    let ledger = open(Path::new(&folder));
-    let jane = jane(&*ledger).await;
+    let ledger = match (std::env::var(FOLDER), std::env::var(DATABASE)) {
+        (Ok(folder), _) => open_file(Path::new(&folder)),
+        (_, Ok(url)) => open_database(&url).await,
+        (Err(_), Err(_)) => return,
+    };
+    let setup = ledger::MeshSetup { slug: "home".into(), policies: town::POLICIES };
+    ledger.setup(setup).await.unwrap();
+    let jane = town::join(&*ledger, "jane", Role::Owner).await;
     for n in 0..3 {
         town::accepted(&*ledger, &jane, town::text("#t", &format!("m{n}"), &n.to_string())).await;
         println!("answered");
     }
 }
 
-fn crash(folder: &Path, plan: &str) -> Output {
-    let program = std::env::current_exe().expect("a test knows its own program");
-    let mut child = Command::new(program);
-    child.args(["--exact", "crash::crashing_process", "--nocapture"]);
-    child.env(FOLDER, folder).env(fault::VARIABLE, plan);
-    child.output().expect("the test's own program can be started")
+async fn back(ledger: &dyn Ledger) -> Home {
+    let back = town::come_back(ledger, "jane", "1").await;
+    Home { link: back.link, person: back.person, key: town::key("jane") }
 }
 
 /// Answers before the crash, messages found after it, and messages after every send was repeated.
-async fn life_until(plan: &str) -> (usize, usize, usize) {
-    let folder = tempfile::tempdir().unwrap();
-    let output = crash(folder.path(), plan);
-    assert!(!output.status.success(), "the process was to crash at {plan}");
+async fn life_until(store: &Store, plan: &str) -> (usize, usize, usize) {
+    let output = store.crash(plan);
     let answered = String::from_utf8_lossy(&output.stdout).matches("answered").count();
-    let ledger = open(folder.path());
-    let back = town::come_back(&*ledger, "jane", "1").await;
-    let jane = Home { link: back.link, person: back.person, key: town::key("jane") };
+    let ledger = store.open().await;
+    let jane = back(&*ledger).await;
     let log = ledger::Log::Topic(town::topic("t"));
     let count = async || {
         let page = ledger.history(&log, jane.id(), ledger::HistoryPage::Newest, 100).await.unwrap();
@@ -67,45 +100,53 @@ async fn life_until(plan: &str) -> (usize, usize, usize) {
 #[tokio::test]
 async fn a_crash_before_the_commit_leaves_nothing_and_the_retry_makes_one() {
     for visit in 1..=3 {
-        let plan = format!("crash:ledger.accept.before_commit:{visit}");
-        assert_eq!(life_until(&plan).await, (visit - 1, visit - 1, 3));
+        for store in Store::both() {
+            let plan = format!("crash:ledger.accept.before_commit:{visit}");
+            assert_eq!(life_until(&store, &plan).await, (visit - 1, visit - 1, 3));
+        }
     }
 }
 
 #[tokio::test]
 async fn a_crash_after_the_commit_leaves_it_whole_and_the_retry_makes_none() {
     for visit in 1..=3 {
-        let plan = format!("crash:ledger.accept.after_commit:{visit}");
-        assert_eq!(life_until(&plan).await, (visit - 1, visit, 3));
+        for store in Store::both() {
+            let plan = format!("crash:ledger.accept.after_commit:{visit}");
+            assert_eq!(life_until(&store, &plan).await, (visit - 1, visit, 3));
+        }
     }
 }
 
 #[tokio::test]
 async fn the_planted_bug_shows_as_a_doubled_message() {
-    let plan = format!("bug:{DEDUPE_OWN_TRANSACTION},crash:ledger.accept_ids.before_commit:2");
-    assert_eq!(life_until(&plan).await, (1, 2, 4));
+    for store in Store::both() {
+        let plan = format!("bug:{DEDUPE_OWN_TRANSACTION},crash:ledger.accept_ids.before_commit:2");
+        assert_eq!(life_until(&store, &plan).await, (1, 2, 4));
+        let ledger = store.open().await;
+        let later = ledger.now().await.unwrap() + std::time::Duration::from_secs(1);
+        assert_eq!(ledger.orphans(later, 10).await.unwrap().len(), 1, "and the audit finds its id missing");
+    }
 }
 
 /// The upgrade consumed ticket and invite, then the process died.
 #[tokio::test]
 async fn ce12_a_crash_around_a_join_locks_nobody_out() {
     for (moment, joined) in [("before_commit", false), ("after_commit", true)] {
-        let folder = tempfile::tempdir().unwrap();
-        let output = crash(folder.path(), &format!("crash:ledger.redeem.{moment}"));
-        assert!(!output.status.success(), "the process was to crash at {moment}");
-        let ledger = open(folder.path());
-        assert_eq!(ledger.has_owner().await.unwrap(), joined);
-        let jane = if joined {
-            let back = town::come_back(&*ledger, "jane", "1").await;
-            Home { link: back.link, person: back.person, key: town::key("jane") }
-        } else {
-            let again = town::by_invite("jane", "invite-jane", "another nonce");
-            let ticket = again.ticket;
-            ledger.exchange(again).await.unwrap();
-            let joined = ledger.redeem(ticket, "postrider-link").await.unwrap();
-            Home { link: joined.link, person: joined.person, key: town::key("jane") }
-        };
-        let outcome = town::send(&*ledger, &jane, vec![town::text("#t", "a", "hi")]).await.remove(0);
-        assert!(matches!(outcome, Outcome::Admitted { admission: Admission::New, .. }), "{outcome:?}");
+        for store in Store::both() {
+            store.crash(&format!("crash:ledger.redeem.{moment}"));
+            let ledger = store.open().await;
+            assert_eq!(ledger.has_owner().await.unwrap(), joined);
+            let jane = if joined {
+                back(&*ledger).await
+            } else {
+                let again = town::by_invite("jane", "invite-jane", "another nonce");
+                let ticket = again.ticket;
+                ledger.exchange(again).await.unwrap();
+                let joined = ledger.redeem(ticket, "postrider-link").await.unwrap();
+                Home { link: joined.link, person: joined.person, key: town::key("jane") }
+            };
+            let outcome = town::send(&*ledger, &jane, vec![town::text("#t", "a", "hi")]).await.remove(0);
+            assert!(matches!(outcome, Outcome::Admitted { admission: Admission::New, .. }), "{outcome:?}");
+        }
     }
 }

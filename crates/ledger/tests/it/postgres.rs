@@ -10,6 +10,8 @@ use model::OsEntropy;
 use testkit::postgres::{Database, URL_VARIABLE};
 use tokio_postgres::{Client, NoTls};
 
+mod brokers;
+mod lost;
 mod server;
 
 /// A database of its own on the run's server.
@@ -19,7 +21,7 @@ pub struct Postgres {
 }
 
 /// An empty database, or a sentence that says how to get one.
-fn database() -> Database {
+pub fn database() -> Database {
     assert!(
         std::env::var_os(URL_VARIABLE).is_some(),
         "{URL_VARIABLE} names no PostgreSQL server; `cargo xtask test` starts one and sets it"
