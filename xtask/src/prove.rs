@@ -4,6 +4,7 @@
 //! [`PROOFS`]. Nothing else: list, help, report, page and exit code follow from the line.
 
 mod checker;
+mod kills;
 mod power_loss;
 mod report;
 
@@ -50,6 +51,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "histories",
         scale: 200,
         run: checker::run,
+    },
+    Proof {
+        name: "kills",
+        about: "The whole product, killed at every crash point and at random, loses nothing and doubles nothing.",
+        unit: "kills",
+        scale: 500,
+        run: kills::run,
     },
     Proof {
         name: "power-loss",

@@ -2,7 +2,8 @@
 //!
 //! With the feature `faults`, `POSTRIDER_FAULT` lists what shall happen, separated by commas:
 //! - `crash:<point>[:n]` aborts the process the n-th time it reaches the point (the first by default);
-//! - `bug:<name>[:<scope>]` switches a planted bug on, everywhere or for one scope, such as a job's name.
+//! - `bug:<name>[:<scope>]` switches a planted bug on, everywhere or for one scope, such as a job's name;
+//! - `watch` names every point on stderr when it is reached, so that proofs learn the points from the binary.
 //!
 //! The writer reaches `<job>.before_commit` and `<job>.after_commit` for every job of every transaction; the
 //! second lies after `COMMIT` returned and before any answer. Other rooms add points of their own.
@@ -102,6 +103,9 @@ mod armed {
 
     /// Reaches a crash point.
     pub fn point(name: &str) {
+        if plan().watch {
+            eprintln!("{VARIABLE}: reached {name}");
+        }
         if plan().reaches(name) {
             crash(name);
         }
@@ -109,7 +113,7 @@ mod armed {
 
     /// Reaches the crash point `<owner>.<moment>`.
     pub fn point_of(owner: &str, moment: &str) {
-        if plan().crashes.is_empty() {
+        if plan().crashes.is_empty() && !plan().watch {
             return;
         }
         point(&format!("{owner}.{moment}"));
@@ -136,6 +140,7 @@ mod armed {
     pub(super) struct Plan {
         crashes: Vec<Crash>,
         bugs: Vec<Bug>,
+        watch: bool,
     }
 
     #[derive(Debug)]
@@ -166,9 +171,10 @@ mod armed {
                     ["bug", name, scope] => {
                         plan.bugs.push(Bug { name: name.into(), scope: Some(scope.into()) })
                     }
+                    ["watch"] => plan.watch = true,
                     _ => {
                         return Err(format!(
-                            "`{word}` is neither crash:<point>[:n] nor bug:<name>[:<scope>]"
+                            "`{word}` is neither crash:<point>[:n] nor bug:<name>[:<scope>] nor watch"
                         ));
                     }
                 }
@@ -220,9 +226,17 @@ mod armed {
 
         #[test]
         fn a_mistyped_plan_is_refused() {
-            for text in ["crush:a", "crash", "crash:a:0", "crash:a:x", "crash:a:1:2", "bug", "bug:a:b:c"] {
+            for text in
+                ["crush:a", "crash", "crash:a:0", "crash:a:x", "crash:a:1:2", "bug", "bug:a:b:c", "watch:a"]
+            {
                 assert!(Plan::parse(text).is_err(), "{text}");
             }
+        }
+
+        #[test]
+        fn points_are_watched_only_when_asked() {
+            assert!(Plan::parse("crash:a,watch").unwrap().watch);
+            assert!(!Plan::parse("crash:a,bug:watch").unwrap().watch);
         }
 
         #[test]

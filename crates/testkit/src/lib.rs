@@ -11,6 +11,7 @@ pub mod bin;
 mod clock;
 pub mod disk;
 pub mod history;
+pub mod kills;
 pub mod port;
 pub mod postgres;
 pub mod process;
