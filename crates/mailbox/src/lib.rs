@@ -21,6 +21,7 @@ mod member;
 mod meta;
 mod open;
 mod outbox;
+mod salvage;
 mod scrub;
 mod sql;
 
@@ -35,3 +36,4 @@ pub use outbox::{
     OperatorError, OutboxCounts, OutboxFilter, OutboxKey, OutboxRow, Receipt, Requeue, Requeued, RowAnswer,
     RowStatus, Rungs, Settled, Settlement, Unsettled, Witness, Word,
 };
+pub use salvage::{Condition, Salvaged, condition};

@@ -78,6 +78,11 @@ impl Mailbox {
         self.db.close().await;
     }
 
+    /// [`Mailbox::close`] on a thread that may wait.
+    pub fn close_blocking(&self) {
+        self.db.close_blocking();
+    }
+
     /// Counters of the file's engine.
     pub fn stats(&self) -> Stats {
         self.db.stats()

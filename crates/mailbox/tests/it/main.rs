@@ -13,6 +13,7 @@ mod read;
 mod receipts;
 mod record;
 mod retention;
+mod salvage;
 mod schema;
 mod settle;
 mod start;

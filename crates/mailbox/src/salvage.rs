@@ -1,0 +1,206 @@
+//! What can be read of a damaged file is carried into a new one, row by row: ids first of all, because an id once
+//! used must never be free again.
+//!
+//! - The damaged file is only read.
+//! - A row that cannot be read, or that the tables refuse, costs itself and nothing else.
+//! - The new file is another life of the inbox: it has its own epoch, and the broker is told.
+
+use std::path::Path;
+
+use model::{Timestamp, limits};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, ToSql, named_params, params_from_iter};
+use sqlite::StorageError;
+
+use crate::{Mailbox, sql};
+
+/// How a file that is not open looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing contradicts itself.
+    Sound,
+    /// Something does.
+    Damaged {
+        /// The first thing found, in SQLite's words.
+        detail: String,
+    },
+}
+
+/// What was carried over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Salvaged {
+    /// Outbox rows.
+    pub outbox: u64,
+    /// Places of the outbox that held a row nobody can read any more. Their ids are lost with them.
+    pub outbox_lost: u64,
+    /// Inbox rows.
+    pub inbox: u64,
+    /// Places of the inbox that held a row nobody can read any more.
+    pub inbox_lost: u64,
+    /// Members at home here.
+    pub members: u64,
+}
+
+/// A row as it stands, whatever its columns are.
+struct Record {
+    table: &'static str,
+    columns: Vec<String>,
+    values: Vec<Value>,
+}
+
+/// Looks through the whole file at `path`, which nobody has open.
+pub fn condition(path: &Path) -> Condition {
+    let damaged = |detail: String| Condition::Damaged { detail };
+    match open(path)
+        .and_then(|conn| conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)))
+    {
+        Ok(word) if word == "ok" => Condition::Sound,
+        Ok(detail) => damaged(detail),
+        Err(error) => damaged(error.to_string()),
+    }
+}
+
+impl Mailbox {
+    /// Carries over what can be read of `damaged` into this new file. To be called before anything else.
+    pub fn salvage_blocking(&self, damaged: &Path, now: Timestamp) -> Result<Salvaged, StorageError> {
+        let mut salvaged = Salvaged::default();
+        let Ok(from) = open(damaged) else { return Ok(salvaged) };
+        for statement in [sql::SALVAGE_META, sql::SALVAGE_MEMBER] {
+            let table = if statement == sql::SALVAGE_MEMBER { "member" } else { "meta" };
+            let kept = self.keep(all(&from, table, statement))?;
+            if table == "member" {
+                salvaged.members = kept;
+            }
+        }
+        let outbox = [("outbox", sql::SALVAGE_OUTBOX), ("outbox_payload", sql::SALVAGE_OUTBOX_PAYLOAD)];
+        (salvaged.outbox, salvaged.outbox_lost) = self.carry(&from, outbox)?;
+        let inbox = [("inbox", sql::SALVAGE_INBOX), ("inbox_envelope", sql::SALVAGE_INBOX_ENVELOPE)];
+        (salvaged.inbox, salvaged.inbox_lost) = self.carry(&from, inbox)?;
+        self.db.write_blocking("mailbox.salvage", move |conn| {
+            let at = named_params! {":now": now.as_micros()};
+            conn.prepare_cached(sql::SALVAGE_BURY_WORDLESS)?.execute([])?;
+            conn.prepare_cached(sql::SALVAGE_MARK_OUTBOX)?.execute(at)?;
+            conn.prepare_cached(sql::SALVAGE_MARK_INBOX)?.execute(at)?;
+            Ok::<_, StorageError>(())
+        })?;
+        Ok(salvaged)
+    }
+
+    /// Every place of a table and of the one that holds its bodies: how many rows came over, how many did not.
+    fn carry(
+        &self,
+        from: &Connection,
+        tables: [(&'static str, &str); 2],
+    ) -> Result<(u64, u64), StorageError> {
+        let [(table, row), (body_table, body)] = tables;
+        let last = last_place(from, table);
+        let (mut kept, mut lost, mut page) = (0, 0, Vec::new());
+        for seq in 1..=last {
+            match one(from, table, row, seq) {
+                Ok(None) => continue,
+                Err(_) => lost += 1,
+                Ok(Some(record)) => {
+                    let words = one(from, body_table, body, seq).ok().flatten();
+                    page.push([Some(record), words]);
+                }
+            }
+            if page.len() == limits::SWEEP_ROWS_MAX || seq == last {
+                let (taken, refused) = self.keep_page(std::mem::take(&mut page))?;
+                kept += taken;
+                lost += refused;
+            }
+        }
+        let (taken, refused) = self.keep_page(page)?;
+        Ok((kept + taken, lost + refused))
+    }
+
+    fn keep_page(&self, page: Vec<[Option<Record>; 2]>) -> Result<(u64, u64), StorageError> {
+        self.db.write_blocking("mailbox.salvage", move |conn| {
+            let (mut kept, mut refused) = (0, 0);
+            for record in page {
+                let [row, words] = record;
+                let stored = row.is_some_and(|row| insert(conn, &row));
+                if stored {
+                    kept += 1;
+                    words.map(|words| insert(conn, &words));
+                } else {
+                    refused += 1;
+                }
+            }
+            Ok((kept, refused))
+        })
+    }
+
+    fn keep(&self, records: Vec<Record>) -> Result<u64, StorageError> {
+        self.db.write_blocking("mailbox.salvage", move |conn| {
+            Ok(records.iter().map(|record| u64::from(insert(conn, record))).sum())
+        })
+    }
+}
+
+/// Read-only, and when its log cannot be read, without its log.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let reads = |conn: &Connection| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    let conn = Connection::open_with_flags(path, flags)?;
+    if reads(&conn).is_ok() {
+        return Ok(conn);
+    }
+    let shown = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Connection::open_with_flags(format!("file:{shown}?immutable=1"), flags)
+}
+
+fn last_place(from: &Connection, table: &str) -> u64 {
+    let place = from.query_row(sql::SALVAGE_LAST, named_params! {":name": table}, |row| row.get(0));
+    place.unwrap_or(0)
+}
+
+fn one(
+    from: &Connection,
+    table: &'static str,
+    statement: &str,
+    seq: u64,
+) -> rusqlite::Result<Option<Record>> {
+    let mut statement = from.prepare_cached(statement)?;
+    let columns = columns(&statement);
+    let read = |row: &rusqlite::Row<'_>| {
+        let values = (0..columns.len()).map(|place| row.get(place)).collect::<Result<_, _>>()?;
+        Ok(Record { table, columns: columns.clone(), values })
+    };
+    statement.query_row(named_params! {":seq": seq}, read).optional()
+}
+
+/// As far as it can be read.
+fn all(from: &Connection, table: &'static str, statement: &str) -> Vec<Record> {
+    let Ok(mut statement) = from.prepare(statement) else { return Vec::new() };
+    let columns = columns(&statement);
+    let Ok(mut rows) = statement.query([]) else { return Vec::new() };
+    let mut records = Vec::new();
+    while let Ok(Some(row)) = rows.next() {
+        let values: Result<Vec<Value>, _> = (0..columns.len()).map(|place| row.get(place)).collect();
+        if let Ok(values) = values {
+            records.push(Record { table, columns: columns.clone(), values });
+        }
+    }
+    records
+}
+
+fn columns(statement: &Statement<'_>) -> Vec<String> {
+    statement.column_names().map(str::to_owned).collect()
+}
+
+/// Whether the tables took the row. A row the file holds twice, or that breaks a rule, is none.
+fn insert(conn: &Connection, record: &Record) -> bool {
+    let places: Vec<String> = (1..=record.columns.len()).map(|place| format!("?{place}")).collect();
+    // The columns are those of the file that is read: an older one may have fewer.
+    let statement = format!(
+        "INSERT OR IGNORE INTO {} ({}) VALUES ({})",
+        record.table,
+        record.columns.join(", "),
+        places.join(", ")
+    );
+    let values = record.values.iter().map(|value| value as &dyn ToSql);
+    let inserted = conn.prepare_cached(&statement).and_then(|mut it| it.execute(params_from_iter(values)));
+    matches!(inserted, Ok(1))
+}

@@ -1,0 +1,1 @@
+SELECT * FROM inbox_envelope WHERE seq = :seq

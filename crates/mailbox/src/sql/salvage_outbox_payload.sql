@@ -1,0 +1,1 @@
+SELECT * FROM outbox_payload WHERE seq = :seq

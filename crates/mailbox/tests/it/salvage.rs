@@ -1,0 +1,124 @@
+//! A damaged file: whatever can be read comes over, and nothing that came over is wrong.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mailbox::{Condition, Fact, Mailbox, Member, OutboxFilter, Salvaged, condition};
+use model::outbox::{Status, Verdict};
+use model::{MemberKind, NodeKey, limits};
+use sqlite::Db;
+use testkit::SeededEntropy;
+
+use crate::desk::{ANN, BOB, Desk, options};
+
+const ROWS: u64 = 40;
+const PAGE: usize = 4096;
+
+/// A closed file with rows in every state, mail, members and facts.
+async fn filled() -> Desk {
+    let mut desk = Desk::open();
+    let key = NodeKey::from_bytes([7; 32]);
+    desk.mailbox.put_meta(vec![Fact::IssuerKey(key), Fact::Person(ANN)]).await.unwrap();
+    let ann = Member { id: ANN, name: "ann".parse().unwrap(), kind: MemberKind::Person };
+    desk.mailbox.put_member(ann).await.unwrap();
+    for n in 0..ROWS {
+        let lane = if n % 2 == 0 { "@even" } else { "@odd" };
+        let draft = desk.draft(ANN, &format!("id{n}"), lane, &format!("{n} ").repeat(300));
+        desk.mailbox.accept(draft).await.unwrap();
+        desk.mailbox.record(vec![desk.mail(n, BOB)], desk.now, desk.broker_now).await.unwrap();
+    }
+    let claimed = desk.claim().await;
+    desk.deliver(&claimed.frames[0]).await;
+    desk.crash();
+    desk
+}
+
+/// What comes over from the file at `damaged`, into a file of its own.
+fn salvage(damaged: &Path, now: model::Timestamp) -> (tempfile::TempDir, Mailbox, Salvaged) {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open_inline(options(folder.path())).unwrap();
+    let mailbox = Mailbox::over(db, Arc::new(SeededEntropy::new(99))).unwrap();
+    let salvaged = mailbox.salvage_blocking(damaged, now).unwrap();
+    (folder, mailbox, salvaged)
+}
+
+async fn rows(mailbox: &Mailbox) -> Vec<mailbox::OutboxRow> {
+    let filter = OutboxFilter { limit: limits::PAGE_ROWS_MAX, ..OutboxFilter::default() };
+    mailbox.outbox_list(filter).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_sound_file_comes_over_whole_and_is_another_life_of_the_inbox() {
+    let desk = filled().await;
+    desk.mailbox.clone().close().await;
+    assert_eq!(condition(&desk.path()), Condition::Sound);
+    let (_folder, new, salvaged) = salvage(&desk.path(), desk.now);
+    let expected = Salvaged { outbox: ROWS, inbox: ROWS, members: 1, ..Salvaged::default() };
+    assert_eq!(salvaged, expected);
+    assert_ne!(new.inbox_epoch(), desk.mailbox.inbox_epoch());
+    assert_eq!(new.meta().await.unwrap().person, Some(ANN));
+    new.recover().await.unwrap();
+    let counts = new.outbox_counts().await.unwrap();
+    assert_eq!((counts.done, counts.pending, counts.inflight), (ROWS / 2, ROWS / 2, 0));
+    let claimed = new.claim(desk.request()).await.unwrap();
+    let words = String::from_utf8(claimed.frames[0].rows[0].payload.clone()).unwrap();
+    assert!(words.starts_with("0 0 ") || words.starts_with("1 1 "), "{words}");
+}
+
+#[tokio::test]
+async fn with_any_one_page_lost_what_comes_over_is_right_and_the_rest_is_counted() {
+    let desk = filled().await;
+    desk.mailbox.clone().close().await;
+    let whole = std::fs::read(desk.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("mailbox.db");
+    let (mut noticed, mut kept) = (0, 0);
+    for page in 0..whole.len() / PAGE {
+        let mut bytes = whole.clone();
+        bytes[page * PAGE..(page + 1) * PAGE].fill(0xA5);
+        std::fs::write(&damaged, &bytes).unwrap();
+        noticed += u64::from(condition(&damaged) != Condition::Sound);
+        let (_folder, new, salvaged) = salvage(&damaged, desk.now);
+        assert!(salvaged.outbox + salvaged.outbox_lost <= ROWS, "page {page}: {salvaged:?}");
+        new.recover().await.unwrap();
+        check(&desk, &new, &salvaged, page).await;
+        kept += salvaged.outbox;
+    }
+    let pages = (whole.len() / PAGE) as u64;
+    assert!(noticed > pages / 2, "damage was noticed in {noticed} of {pages} pages");
+    assert!(kept > pages * ROWS * 3 / 4, "{kept} rows came over in {pages} tries");
+}
+
+async fn check(desk: &Desk, new: &Mailbox, salvaged: &Salvaged, page: usize) {
+    let rows = rows(new).await;
+    assert_eq!(rows.len() as u64, salvaged.outbox, "page {page}");
+    for row in &rows {
+        let mut again = desk.draft(ANN, row.client_message_id.as_str(), &row.lane, "other words");
+        again.row = desk.row_id();
+        let accepted = new.accept(again).await.unwrap();
+        assert!(
+            matches!(accepted.verdict, Verdict::Conflict(_)),
+            "page {page}: {} is free",
+            row.client_message_id
+        );
+        if row.state.status() == Status::Pending {
+            let words = new.outbox_payload(row.row).await.unwrap().expect("a pending row has its words");
+            let n = row.client_message_id.as_str().strip_prefix("id").unwrap();
+            assert_eq!(String::from_utf8(words).unwrap(), format!("{n} ").repeat(300), "page {page}");
+        }
+    }
+    new.claim(desk.request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_gives_nothing_and_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mailbox.db");
+    std::fs::write(&path, "nonsense".repeat(1000)).unwrap();
+    assert!(matches!(condition(&path), Condition::Damaged { .. }));
+    let desk = Desk::open();
+    let (_new_folder, _new, salvaged) = salvage(&path, desk.now);
+    assert_eq!(salvaged, Salvaged::default());
+    assert_eq!(std::fs::read(&path).unwrap(), "nonsense".repeat(1000).as_bytes());
+    assert!(matches!(condition(&folder.path().join("absent.db")), Condition::Damaged { .. }));
+}
