@@ -8,7 +8,7 @@
 mod manage;
 mod read;
 
-use ledger::{Link, LinkRefused, ManageError, Member, Role, StorageError};
+use ledger::{Ledger, Link, LinkRefused, ManageError, Member, Role, StorageError};
 use model::ErrorCode;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -18,7 +18,7 @@ use wire::link::{Answer, Ask, ToNode};
 use wire::{ErrorBody, Refused};
 
 use crate::broker::Shared;
-use crate::explain;
+use crate::{explain, webhook};
 
 pub(crate) use read::{conversation_row, page, status_answer};
 
@@ -48,7 +48,7 @@ pub(crate) fn storage(error: StorageError) -> Refused {
     Refused::plain(error.code())
 }
 
-fn managed(error: ManageError) -> Refused {
+pub(crate) fn managed(error: ManageError) -> Refused {
     match error {
         ManageError::Storage(error) => storage(error),
         ManageError::NameTaken(_)
@@ -134,12 +134,23 @@ impl Asker<'_> {
             Question::Explain { id } => {
                 value(&explain::explain(self.shared, &self.member, &id).await.map_err(storage)?)
             }
-            Question::WebhookCreate { .. }
-            | Question::Webhooks
-            | Question::WebhookRotate { .. }
-            | Question::WebhookEnable { .. }
-            | Question::WebhookRemove { .. } => Err(Refused::plain(ErrorCode::NotFound)),
+            Question::WebhookCreate { name, url, topics } => {
+                let Shared { webhooks, ledger, entropy, .. } = self.owner()?.shared;
+                let (ledger, entropy) = (ledger.as_ref(), entropy.as_ref());
+                value(&webhooks.create(ledger, entropy, name, &url, topics).await?)
+            }
+            Question::Webhooks => value(&webhook::list(self.owner()?.ledger()).await?),
+            Question::WebhookRotate { name } => {
+                let entropy = self.shared.entropy.as_ref();
+                value(&webhook::rotate(self.owner()?.ledger(), entropy, &name).await?)
+            }
+            Question::WebhookEnable { name } => value(&webhook::enable(self.owner()?.ledger(), &name).await?),
+            Question::WebhookRemove { name } => value(&webhook::remove(self.owner()?.ledger(), &name).await?),
         }
+    }
+
+    fn ledger(&self) -> &dyn Ledger {
+        self.shared.ledger.as_ref()
     }
 
     /// This asker, if it owns the mesh.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use ledger::{Ledger, MeshSetup, Role, StorageError};
 use model::outbox::DedupeWindow;
+use model::webhook::Host;
 use model::{Clock, Entropy, ErrorCode, NodeKey, admission, limits};
 use net::handshake::KeyPair;
 use net::respond::Refusal;
@@ -20,7 +21,8 @@ use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
-use crate::{direct, health, janitor, link, openapi, wayin};
+use crate::webhook::Webhooks;
+use crate::{direct, health, janitor, link, openapi, wayin, webhook};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -49,6 +51,8 @@ pub struct Config {
     pub version: String,
     /// Where nodes elsewhere reach this broker, for invites.
     pub public_url: Option<String>,
+    /// Hosts webhooks may go to although they are not public (`--webhook-allow-host`).
+    pub webhook_allowed_hosts: Vec<Host>,
     /// How long messages are kept, at least [`limits::MESSAGE_RETENTION_DAYS_MIN`] days; nothing means for ever.
     pub message_retention: Option<Duration>,
 }
@@ -87,6 +91,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) links: Links,
     pub(crate) knocks: KnockRate,
+    pub(crate) webhooks: Webhooks,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -98,6 +103,7 @@ impl Broker {
         config.check()?;
         let mesh = ledger.setup(config.mesh.clone()).await?;
         let issuer = KeyPair::from_secret(&ledger.issuer().await?.0);
+        let webhooks = Webhooks::new(config.webhook_allowed_hosts.clone(), &config.version);
         let shared = Shared {
             ledger,
             limiter,
@@ -111,6 +117,7 @@ impl Broker {
             metrics: Metrics::default(),
             links: Links::default(),
             knocks: KnockRate::default(),
+            webhooks,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -131,6 +138,7 @@ impl Broker {
     /// Begins background work. Once.
     pub fn start(&self) {
         self.shared.tasks.spawn(janitor::keep(self.shared.clone()));
+        self.shared.tasks.spawn(webhook::keep(self.shared.clone()));
     }
 
     /// Ends background work and waits for it. Links end with their door.
@@ -174,7 +182,13 @@ impl Broker {
 impl Config {
     /// `mesh` with nothing else decided.
     pub fn new(mesh: MeshSetup, version: impl Into<String>) -> Self {
-        Self { mesh, version: version.into(), public_url: None, message_retention: None }
+        Self {
+            mesh,
+            version: version.into(),
+            public_url: None,
+            webhook_allowed_hosts: Vec::new(),
+            message_retention: None,
+        }
     }
 
     fn check(&self) -> Result<(), StartError> {

@@ -9,6 +9,7 @@ use wire::ask::{BrokerExplained, ExplainedRecipient, ExplainedRecord};
 
 use crate::ask::member_ref;
 use crate::broker::Shared;
+use crate::webhook;
 
 /// Who speaks in the broker's parts.
 const OBSERVER: &str = "broker";
@@ -28,7 +29,12 @@ pub(crate) async fn explain(
         }
     }
     found.retain(|explained| may_know(asker, explained));
-    let records: Vec<ExplainedRecord> = found.iter().map(record).collect();
+    let mut records: Vec<ExplainedRecord> = found.iter().map(record).collect();
+    for record in &mut records {
+        if let Some(id) = record.broker_message_id {
+            record.webhooks = webhook::explained(shared.ledger.as_ref(), id).await?;
+        }
+    }
     let verdict = records.first().map_or("never_seen".to_owned(), |record| record.state.clone());
     Ok(BrokerExplained {
         observer: OBSERVER.to_owned(),

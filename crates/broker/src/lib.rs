@@ -6,6 +6,7 @@
 //! | `link` | a node's connection: negotiation, lanes, mail and receipts windows, questions |
 //! | `accept` | door 2: known id → budget → the ledger's transaction → the answer |
 //! | [`limiter`] | budgets per member and mesh |
+//! | `webhook` | members whose deliveries are pushed to an endpoint |
 //! | `ask` | what members may know and decide |
 //! | `direct` | HTTP for callers with an API token |
 //! | `explain` | where is it, and why |
@@ -35,6 +36,7 @@ mod message;
 pub mod metrics;
 mod openapi;
 mod wayin;
+mod webhook;
 
 pub use audit::TARGET as AUDIT_TARGET;
 pub use broker::{Broker, Config, Parts, StartError};

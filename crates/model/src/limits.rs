@@ -176,6 +176,8 @@ pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 4 * 1024;
 /// A claim on a conversation's next call: longer than any call, so that two brokers never make it at once.
 pub const WEBHOOK_CLAIM_TTL: Duration = Duration::from_secs(60);
+/// Due calls are looked for at most this often: a busy ledger wakes without pause.
+pub const WEBHOOK_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Calls of one broker under way.
 pub const WEBHOOK_CALLS_MAX: usize = 64;
 /// Calls to one webhook under way, of all brokers: one slow endpoint leaves room for the others.

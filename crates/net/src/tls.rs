@@ -90,11 +90,8 @@ impl Trust {
         Self(TlsConnector::from(Arc::new(config)))
     }
 
-    pub(crate) async fn connect(
-        &self,
-        host: &str,
-        stream: TcpStream,
-    ) -> io::Result<client::TlsStream<TcpStream>> {
+    /// Speaks TLS over `stream`; the other end must prove that it is `host`, a name or an address.
+    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<client::TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         self.0.connect(name, stream).await

@@ -98,7 +98,7 @@ impl Webhooks {
             Closed::Unresolved => NoAnswer::Unresolved,
             Closed::NotPublic(_) => NoAnswer::AddressRefused,
         })?;
-        let line = dial(&self.tls, &url, &addresses).await.map_err(|none| match none {
+        let line = dial(&self.trust, &url, &addresses).await.map_err(|none| match none {
             NoLine::Unreachable => NoAnswer::Unreachable,
             NoLine::Tls(error) => {
                 tracing::debug!(host = %url.host(), %error, "no TLS with a webhook's endpoint");

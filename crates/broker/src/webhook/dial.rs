@@ -2,12 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
-use model::webhook::{Scheme, WebhookUrl};
+use model::webhook::{Host, Scheme, WebhookUrl};
+use net::tls::Trust;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-
-use super::tls::Tls;
 
 /// Plain or TLS.
 pub(super) trait TwoWay: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -21,15 +21,22 @@ pub(super) enum NoLine {
     Tls(io::Error),
 }
 
-/// The first of `addresses` that answers.
+/// The first of `addresses` that answers. A certificate must be the host's, whatever address was dialled.
 pub(super) async fn dial(
-    tls: &Tls,
+    trust: &OnceLock<Trust>,
     url: &WebhookUrl,
     addresses: &[SocketAddr],
 ) -> Result<Box<dyn TwoWay>, NoLine> {
     let stream = TcpStream::connect(addresses).await.map_err(|_| NoLine::Unreachable)?;
     match url.scheme() {
         Scheme::Http => Ok(Box::new(stream)),
-        Scheme::Https => Ok(Box::new(tls.wrap(url.host(), stream).await.map_err(NoLine::Tls)?)),
+        Scheme::Https => {
+            let host = match url.host() {
+                Host::Name(name) => name.clone(),
+                Host::Address(address) => address.to_string(),
+            };
+            let secured = trust.get_or_init(Trust::public).connect(&host, stream).await;
+            Ok(Box::new(secured.map_err(NoLine::Tls)?))
+        }
     }
 }

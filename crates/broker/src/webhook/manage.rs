@@ -1,12 +1,18 @@
 //! What the owner asks about webhooks.
 
-use ledger::{Ledger, NewWebhook, WebhookError, WebhookState};
+use std::time::Duration;
+
+use ledger::{Ledger, NewWebhook, PushFacts, StorageError, WebhookError, WebhookState};
 use model::webhook::{WebhookSecret, WebhookUrl};
-use model::{Entropy, ErrorCode, MemberName, TopicName, limits};
+use model::{DeliveryRung, Entropy, ErrorCode, MemberName, MessageId, TopicName, limits};
+use tokio::time::timeout;
 use wire::Refused;
-use wire::ask::{Done, Webhook, WebhookRow};
+use wire::ask::{Done, ExplainedWebhook, Webhook, WebhookRow};
 
 use super::Webhooks;
+
+/// The owner's node waits no longer than [`limits::ASK_TIMEOUT`] for the whole answer.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Webhooks {
     /// Makes a webhook. Its address passes the gate before it is stored, and before every call again.
@@ -20,7 +26,10 @@ impl Webhooks {
     ) -> Result<Webhook, Refused> {
         if topics.len() > limits::WEBHOOK_TOPICS_MAX {
             let most = limits::WEBHOOK_TOPICS_MAX;
-            return Err(Refused::new(ErrorCode::TooLarge, format!("A webhook is made with at most {most} topics.")));
+            return Err(Refused::new(
+                ErrorCode::TooLarge,
+                format!("A webhook is made with at most {most} topics."),
+            ));
         }
         let url = self.checked(url).await?;
         let secret = WebhookSecret::mint(entropy);
@@ -31,10 +40,15 @@ impl Webhooks {
 
     async fn checked(&self, url: &str) -> Result<WebhookUrl, Refused> {
         let url: WebhookUrl = url.parse()?;
-        match tokio::time::timeout(self.timeout, self.gate.pass(&url)).await {
+        match timeout(SAVE_TIMEOUT, self.gate.pass(&url)).await {
             Ok(Ok(_)) => Ok(url),
-            Ok(Err(closed)) => Err(Refused::new(ErrorCode::WebhookUrlRefused, format!("Not called: {closed}."))),
-            Err(_) => Err(Refused::new(ErrorCode::WebhookUrlRefused, "Not called: the host did not resolve in time.")),
+            Ok(Err(closed)) => {
+                Err(Refused::new(ErrorCode::WebhookUrlRefused, format!("Not called: {closed}.")))
+            }
+            Err(_) => Err(Refused::new(
+                ErrorCode::WebhookUrlRefused,
+                "Not called: the host did not resolve in time.",
+            )),
         }
     }
 }
@@ -61,6 +75,32 @@ pub(crate) async fn enable(ledger: &dyn Ledger, name: &MemberName) -> Result<Web
 pub(crate) async fn remove(ledger: &dyn Ledger, name: &MemberName) -> Result<Done, Refused> {
     ledger.remove_webhook(name).await.map_err(refused)?;
     Ok(Done {})
+}
+
+/// How far the pushes of a message came.
+pub(crate) async fn explained(
+    ledger: &dyn Ledger,
+    id: MessageId,
+) -> Result<Vec<ExplainedWebhook>, StorageError> {
+    let pushes = ledger.pushes(id).await?;
+    Ok(pushes.into_iter().map(explained_push).collect())
+}
+
+fn explained_push(push: PushFacts) -> ExplainedWebhook {
+    let state = match push.rung {
+        DeliveryRung::Accepted => "waiting",
+        DeliveryRung::Expired | DeliveryRung::DeadLetter => "parked",
+        DeliveryRung::Delivered
+        | DeliveryRung::Notified
+        | DeliveryRung::Engaged
+        | DeliveryRung::Processed => "delivered",
+    };
+    ExplainedWebhook {
+        name: push.name,
+        state: state.to_owned(),
+        attempts: push.attempts,
+        last_answer: push.last_answer,
+    }
 }
 
 fn refused(error: WebhookError) -> Refused {

@@ -25,23 +25,24 @@ mod keep;
 mod manage;
 #[cfg(test)]
 mod tests;
-mod tls;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use model::limits;
 use model::webhook::Host;
+use net::tls::Trust;
 
 use gate::{Gate, Resolve, SystemResolver};
-use tls::Tls;
 
 pub(crate) use keep::keep;
+pub(crate) use manage::{enable, explained, list, remove, rotate};
 
 /// How calls are made, and where they may go.
 pub(crate) struct Webhooks {
     gate: Gate,
-    tls: Tls,
+    /// Whose certificates count; the public authorities, loaded when first needed, unless told otherwise.
+    trust: OnceLock<Trust>,
     /// Who calls, for the endpoint's log.
     agent: String,
     timeout: Duration,
@@ -50,11 +51,16 @@ pub(crate) struct Webhooks {
 impl Webhooks {
     /// Calls go to public addresses and, wherever they are, to the hosts the operator named.
     pub(crate) fn new(allowed: Vec<Host>, version: &str) -> Self {
-        Self::with(allowed, Arc::new(SystemResolver), Tls::of_the_machine(), version)
+        Self::with(allowed, Arc::new(SystemResolver), version)
     }
 
-    fn with(allowed: Vec<Host>, resolver: Arc<dyn Resolve>, tls: Tls, version: &str) -> Self {
+    fn with(allowed: Vec<Host>, resolver: Arc<dyn Resolve>, version: &str) -> Self {
         let agent = format!("postrider/{version}");
-        Self { gate: Gate::new(allowed, resolver), tls, agent, timeout: limits::WEBHOOK_TIMEOUT }
+        Self {
+            gate: Gate::new(allowed, resolver),
+            trust: OnceLock::new(),
+            agent,
+            timeout: limits::WEBHOOK_TIMEOUT,
+        }
     }
 }

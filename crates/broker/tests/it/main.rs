@@ -16,4 +16,5 @@ mod openapi;
 mod questions;
 mod scene;
 mod send;
+mod webhooks;
 mod windows;

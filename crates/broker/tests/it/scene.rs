@@ -9,6 +9,7 @@ use broker::limiter::{Ask, Budgets, Counters, Limiter, MemoryLimiter, Verdict};
 use broker::{Broker, Config, Parts, StartError};
 use ledger::{ConnectionPolicy, Ledger, MeshSetup, Policies, SqliteLedger, TopicPolicy};
 use model::outbox::DedupeWindow;
+use model::webhook::Host;
 use model::{Clock, OsEntropy, SystemClock, Timestamp};
 use net::client::{Client, Target};
 use net::guard::{Hosts, Origins, Policy, Scheme, protect, with_fallbacks};
@@ -37,6 +38,7 @@ pub struct Props {
     pub limiter: Option<Arc<dyn Limiter>>,
     pub policies: Policies,
     pub message_retention: Option<Duration>,
+    pub webhook_allowed_hosts: Vec<Host>,
 }
 
 /// Lets nothing pass.
@@ -56,7 +58,13 @@ impl Default for Props {
             dedupe: DedupeWindow::Days(365),
             connections: ConnectionPolicy::PreferNewest,
         };
-        Self { clock: Arc::new(SystemClock::start()), limiter: None, policies, message_retention: None }
+        Self {
+            clock: Arc::new(SystemClock::start()),
+            limiter: None,
+            policies,
+            message_retention: None,
+            webhook_allowed_hosts: Vec::new(),
+        }
     }
 }
 
@@ -87,7 +95,7 @@ impl Scene {
 
     /// A broker of its own over books that others may use too.
     pub async fn over(ledger: Arc<dyn Ledger>, props: Props) -> Result<Self, StartError> {
-        let Props { clock, limiter, policies, message_retention } = props;
+        let Props { clock, limiter, policies, message_retention, webhook_allowed_hosts } = props;
         let mesh = MeshSetup { slug: "home".into(), policies };
         let (entropy, counters, budgets) =
             (Arc::new(OsEntropy), Arc::new(Counters::default()), Budgets::default());
@@ -100,7 +108,7 @@ impl Scene {
             budgets,
             clock,
             entropy,
-            config: Config { message_retention, ..Config::new(mesh, "test") },
+            config: Config { message_retention, webhook_allowed_hosts, ..Config::new(mesh, "test") },
         };
         let broker = Broker::open(parts).await?;
         broker.start();
