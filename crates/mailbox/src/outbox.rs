@@ -2,7 +2,6 @@
 
 mod accept;
 mod claim;
-mod judge;
 mod lane;
 mod learn;
 mod operator;
@@ -20,7 +19,6 @@ use rusqlite::{Connection, named_params};
 
 pub use accept::{Accepted, NewRow};
 pub use claim::{ClaimRequest, Claimed, LaneFrame, Leased};
-pub use judge::{Asking, Doubt, Word};
 pub use lane::LaneKey;
 pub use learn::{Learned, RowStatus, Unsettled};
 pub use operator::{Held, OperatorError, Requeue, Requeued};
@@ -29,6 +27,8 @@ pub use receipts::Receipt;
 pub use redrive::Witness;
 pub use row::{OutboxRow, Rungs};
 pub use settle::{RowAnswer, Settled, Settlement};
+
+pub use model::operator::{Asking, Doubt, Word};
 
 use crate::column::Sql;
 use crate::sql;

@@ -144,11 +144,14 @@ mod tests {
     fn no_statement_walks_a_whole_table_but_the_lists_that_page_through_it() {
         let conn = schema();
         let paging = ["outbox_list", "outbox_list_done", "inbox_all_after", "inbox_all_newest"];
+        // They walk once, through a file no daemon has open.
+        let salvage = ["salvage_mark_inbox", "salvage_mark_outbox"];
         for (file, statement) in ALL {
             let plan = plan(&conn, statement);
             for table in ["outbox", "inbox", "outbox_payload", "inbox_envelope"] {
                 let walks = plan.lines().any(|line| line == format!("SCAN {table}"));
-                assert!(!walks || paging.contains(file), "{file}:\n{plan}");
+                let allowed = paging.contains(file) || salvage.contains(file);
+                assert!(!walks || allowed, "{file}:\n{plan}");
             }
         }
     }

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use model::outbox::{AbortedBy, BrokerReceipt, OutboxState, Outcome};
+use model::operator::{self, Asking, Doubt, Finality, Untouchable, Word};
+use model::outbox::{AbortedBy, BrokerReceipt, Outcome};
 use model::{ClientMessageId, Fingerprint, LeaseToken, RowId, Timestamp, limits};
 use rusqlite::{Connection, named_params};
 use sqlite::StorageError;
 
 use super::accept::{self, NewRow};
-use super::judge::{Asking, Doubt, Judgement, Word, asking, judge};
 use super::read::{self, OutboxKey};
 use super::row::OutboxRow;
 use super::{Standing, one};
@@ -151,7 +151,7 @@ fn hold(conn: &Connection, id: RowId, lease: LeaseToken, now: Timestamp) -> Resu
         ":seq": row.seq, ":status": Sql(&row.state.status()), ":lease": Sql(&lease), ":until": Sql(&until),
     })?)?;
     let payload = read::payload(conn, row.seq)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    let asking = asking(row.first_attempt_at, outcome_of(&row.state));
+    let asking = operator::asking(&row.state, row.first_attempt_at).map_err(|why| untouchable(id, why))?;
     Ok(Held { row, payload, lease, asking })
 }
 
@@ -170,16 +170,17 @@ fn replace(conn: &Connection, asked: &Requeue) -> Result<Requeued, OperatorError
         return Err(OperatorError::HeldElsewhere(asked.row));
     }
     release(conn, asked.row, asked.lease)?;
-    let known = outcome_of(&row.state);
-    let (outcome, settled_at) = match judge(row.first_attempt_at, known, asked.word, asked.doubt) {
-        Judgement::Replace(outcome) => (outcome, None),
-        Judgement::ReplaceForGood(outcome) => (outcome, Some(asked.now)),
-        Judgement::Doubtful => return Ok(Requeued::Doubtful),
-        Judgement::Accepted(receipt) => {
+    let verdict = operator::requeue(&row.state, row.first_attempt_at, asked.word, asked.doubt)
+        .map_err(|why| untouchable(asked.row, why))?;
+    let (outcome, finality) = match verdict {
+        operator::Requeue::Replace { outcome, finality } => (outcome, finality),
+        operator::Requeue::NeedsForce(_) => return Ok(Requeued::Doubtful),
+        operator::Requeue::AlreadyAccepted(receipt) => {
             standing(&row).done(conn, &receipt, asked.now)?;
             return Ok(Requeued::AlreadyAccepted(receipt));
         }
     };
+    let settled_at = (finality == Finality::Settled).then_some(asked.now);
     let key = OutboxKey::Client { sender: row.sender, client_message_id: asked.client_message_id.clone() };
     if let Some(holder) = read::find(conn, &key)? {
         return Ok(Requeued::IdTaken { holder: holder.row });
@@ -201,8 +202,7 @@ fn replace(conn: &Connection, asked: &Requeue) -> Result<Requeued, OperatorError
 
 fn abort(conn: &Connection, id: RowId, by: AbortedBy, now: Timestamp) -> Result<Outcome, OperatorError> {
     let (row, _) = free_row(conn, id)?;
-    let untold = if row.first_attempt_at.is_some() { Outcome::Unknown } else { Outcome::NotSent };
-    let outcome = outcome_of(&row.state).unwrap_or(untold);
+    let outcome = operator::abort(&row.state, row.first_attempt_at).map_err(|why| untouchable(id, why))?;
     retire(conn, &row, &Retirement { by, outcome, settled_at: None, now, successor: None })?;
     Ok(outcome)
 }
@@ -210,14 +210,17 @@ fn abort(conn: &Connection, id: RowId, by: AbortedBy, now: Timestamp) -> Result<
 /// A row an operator may touch, and until when another one does.
 fn free_row(conn: &Connection, id: RowId) -> Result<(OutboxRow, Option<Timestamp>), OperatorError> {
     let row = read::find(conn, &OutboxKey::Row(id))?.ok_or(OperatorError::NotFound(id))?;
-    match row.state {
-        OutboxState::Pending | OutboxState::Dead { .. } => {}
-        OutboxState::Inflight { .. } => return Err(OperatorError::Inflight(id)),
-        OutboxState::Done { receipt } => return Err(OperatorError::Done { row: id, receipt }),
-        OutboxState::Aborted { successor, .. } => return Err(OperatorError::Aborted { row: id, successor }),
-    }
+    operator::known(&row.state).map_err(|why| untouchable(id, why))?;
     let held = row.held_until;
     Ok((row, held))
+}
+
+fn untouchable(row: RowId, why: Untouchable) -> OperatorError {
+    match why {
+        Untouchable::Inflight => OperatorError::Inflight(row),
+        Untouchable::Accepted(receipt) => OperatorError::Done { row, receipt },
+        Untouchable::Aborted { successor } => OperatorError::Aborted { row, successor },
+    }
 }
 
 struct Retirement {
@@ -256,13 +259,5 @@ fn standing(row: &OutboxRow) -> Standing {
         fingerprint: row.fingerprint,
         broker_message_id: row.told_message,
         successor: None,
-    }
-}
-
-/// What a row that ended carries; one under way carries nothing yet.
-fn outcome_of(state: &OutboxState) -> Option<Outcome> {
-    match state {
-        OutboxState::Dead { outcome, .. } | OutboxState::Aborted { outcome, .. } => Some(*outcome),
-        OutboxState::Pending | OutboxState::Inflight { .. } | OutboxState::Done { .. } => None,
     }
 }

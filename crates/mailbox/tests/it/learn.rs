@@ -135,10 +135,35 @@ async fn after_a_restore_accepted_rows_go_again_under_their_ids_with_a_new_first
     assert_eq!(desk.status(ANN, "3").await, Status::Done, "past its own deadline it is not said again");
     let frame = desk.frame().await;
     assert_eq!(ids(&frame), ["1", "2", "4"], "before what was handed over later");
-    assert_eq!(frame.rows[0].first_attempt_at, desk.broker_now);
+    for (row, accepted_ago) in frame.rows.iter().zip([4, 3, 0]) {
+        let age = desk.broker_now.since(row.first_attempt_at);
+        assert_eq!(age, accepted_ago * HOUR, "the broker may have kept it, and counts from then");
+        assert_eq!(row.send_deadline, row.first_attempt_at + MAX_AGE);
+    }
     desk.deliver(&frame).await;
     assert_eq!(desk.mailbox.outbox_counts().await.unwrap().done, 4);
     assert_eq!(desk.mailbox.redrive(desk.broker_now, HOUR / 2).await.unwrap(), 3, "only those young enough");
+}
+
+#[tokio::test]
+async fn a_row_that_goes_again_is_one_the_rule_drives_again() {
+    for age in [HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR, 5 * HOUR] {
+        let mut desk = three_done().await;
+        desk.advance(HOUR / 2);
+        let rows = [desk.row(ANN, "1").await, desk.row(ANN, "2").await, desk.row(ANN, "3").await];
+        desk.mailbox.redrive(desk.broker_now, age).await.unwrap();
+        for before in rows {
+            let OutboxState::Done { receipt } = before.state else { panic!("accepted before the restore") };
+            let after = desk.row(ANN, before.client_message_id.as_str()).await;
+            match redrive(receipt.accepted_at, before.deliver_by, desk.broker_now, age) {
+                Redrive::Again { first_attempt_at } => {
+                    let driven = (after.state, after.first_attempt_at);
+                    assert_eq!(driven, (OutboxState::Pending, Some(first_attempt_at)));
+                }
+                Redrive::Leave => assert_eq!(after, before),
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -194,6 +194,9 @@ async fn an_abort_is_recorded_at_once_and_keeps_what_is_known() {
     desk.send(ANN, "retired", "@z").await;
     let frame = desk.frame().await;
     desk.settle(&frame, &[refused(ErrorCode::IdRetired)]).await;
+    let row = desk.row(ANN, "retired").await;
+    let word = RowStatus { seq: row.seq, fingerprint: row.fingerprint, answer: StatusAnswer::Retired };
+    desk.mailbox.learn(vec![word], desk.now).await.unwrap();
     assert_eq!(abort("retired").await, Outcome::NotAccepted);
     assert_eq!(desk.claim().await.frames, []);
 }
