@@ -22,13 +22,11 @@
 pub mod conformance;
 mod error;
 mod ledger;
+pub mod planted;
 mod postgres;
 mod rules;
 mod sqlite;
 mod types;
-
-/// A planted bug: the dedupe row is written in a transaction of its own, after the message's.
-pub const DEDUPE_OWN_TRANSACTION: &str = "ledger.dedupe_own_transaction";
 
 pub use error::{
     HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused, WebhookError,

@@ -1,7 +1,7 @@
 //! The ledger in PostgreSQL, shared by any number of broker processes.
 //!
-//! - READ COMMITTED with explicit locks: a log's row is locked before a place in it is taken, logs in the order
-//!   of their numbers, keys of one statement in sorted order.
+//! - READ COMMITTED with explicit locks: a log's row is locked before a place in it is taken, topics before direct
+//!   conversations and each kind by number, keys of one statement in sorted order.
 //! - Accepts of many callers are one transaction on one of a few connections; see `batch`.
 //! - Work runs in tasks of its own: a caller that goes away leaves no connection inside a transaction.
 //! - A connection whose transaction did not end is closed, never handed to the next caller.

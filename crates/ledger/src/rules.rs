@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use model::admission::{Known, LookUp, check_time, days_long, look_up};
+use model::admission::{
+    Known, KnownState, LookUp, StatusAnswer, check_time, days_long, look_up, message_status,
+};
 use model::outbox::{DedupeWindow, max_age};
 use model::receipt::rise;
 use model::{
@@ -11,8 +13,11 @@ use model::{
     TopicName, limits,
 };
 
+use crate::planted::{NO_FENCE, NO_FINGERPRINT, NO_SEND_DEADLINE, NO_WITNESSES, planted};
 use crate::types::accept::{Admission, Outcome, Refusal, Submission};
 use crate::types::mesh::{Policies, TopicPolicy};
+use crate::types::status::StatusQuestion;
+use crate::types::wayin::Witness;
 
 /// How far a sweep looks back behind the last one, for rows that were committed while it ran.
 pub(crate) const SWEEP_OVERLAP: Duration = Duration::from_secs(3600);
@@ -110,7 +115,8 @@ pub(crate) fn settled(known: Option<&Known>, incoming: &Fingerprint) -> Option<O
 pub(crate) fn judge(message: &Submission, facts: &Facts) -> Result<Plan, Refusal> {
     let sender = judge_sender(facts.sender, facts.speaker)?;
     let age_max = max_age(facts.policies.dedupe);
-    check_time(facts.now, message.send_deadline, message.deliver_by, age_max).map_err(Refusal::plain)?;
+    let send_deadline = message.send_deadline.filter(|_| !planted(NO_SEND_DEADLINE));
+    check_time(facts.now, send_deadline, message.deliver_by, age_max).map_err(Refusal::plain)?;
     let target = judge_destination(message, facts)?;
     let mentioned = judge_mentions(&message.mentions, &facts.mentions)?;
     Ok(Plan { sender, target, mentioned })
@@ -204,6 +210,34 @@ pub(crate) fn forgotten_at(at: Timestamp, window: DedupeWindow) -> Option<Timest
     match window {
         DedupeWindow::Days(days) => Some(at + days_long(days)),
         DedupeWindow::Permanent => None,
+    }
+}
+
+/// The model's answer to a question about an id.
+pub(crate) fn status_of(
+    known: Option<&Known>,
+    question: &StatusQuestion,
+    window: DedupeWindow,
+    now: Timestamp,
+) -> StatusAnswer {
+    let asked = match known {
+        Some(known) if planted(NO_FINGERPRINT) => known.fingerprint,
+        Some(_) | None => question.fingerprint,
+    };
+    message_status(known, &asked, question.first_attempt_at, window, now)
+}
+
+/// Whether an answer leaves an id to retire.
+pub(crate) fn retires(answer: StatusAnswer) -> bool {
+    answer == StatusAnswer::Absent && !planted(NO_FENCE)
+}
+
+/// Whether a dedupe row bears its sender's witness out.
+pub(crate) fn borne_out(known: Option<&Known>, witness: &Witness) -> bool {
+    match known.map(|known| known.state) {
+        _ if planted(NO_WITNESSES) => true,
+        Some(KnownState::Accepted { receipt, .. }) => receipt.broker_message_id == witness.broker_message_id,
+        Some(KnownState::Retired) | None => false,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Door ②: a batch of frames becomes accepted, whole or not at all.
 //!
 //! 1. Read everything the verdicts depend on.
-//! 2. Make the logs that are missing, and lock every log that gets a message, in the order of their numbers.
+//! 2. Make the logs that are missing, and lock every log that gets a message: topics first, each kind in the order
+//!    of their numbers.
 //! 3. Write and commit, in one round trip.
 //!
 //! An id that another transaction commits after it was looked up breaks the key of the dedupe table in the third
@@ -21,9 +22,10 @@ use super::session::{Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::write::Columns;
 use super::{mesh, sql, status};
+use crate::planted::{DEDUPE_OWN_TRANSACTION, planted};
 use crate::rules::{LogFacts, MemberFacts, Question};
 use crate::types::accept::{LaneSubmission, Outcome, Submission, Via};
-use crate::{DEDUPE_OWN_TRANSACTION, LinkRefused, StorageError};
+use crate::{LinkRefused, StorageError};
 
 /// One verdict per frame.
 pub(super) type Verdicts = Vec<Result<Vec<Outcome>, LinkRefused>>;
@@ -49,7 +51,7 @@ pub(super) async fn attempt(
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
     let columns = Columns::of(&judged, &created, window);
     fault::point_of("ledger.accept", "before_commit");
-    if fault::bug(DEDUPE_OWN_TRANSACTION) {
+    if planted(DEDUPE_OWN_TRANSACTION) {
         columns.write_without_ids(&mut tx).await?;
         fault::point_of("ledger.accept_ids", "before_commit");
         columns.write_ids(core).await?;
@@ -176,19 +178,22 @@ async fn lock_logs(
     let dm_ids: Vec<_> = (0..los.len()).map(mint).collect();
     let now = tx.now.as_micros();
     // Prepared before they are sent together: the lock must come after what it locks.
-    let (create_topics, create_dms, lock) = (
+    let (create_topics, create_dms, lock_topics, lock_dms) = (
         tx.prepare(sql!("accept_create_topics")).await?,
         tx.prepare(sql!("accept_create_dms")).await?,
-        tx.prepare(sql!("accept_lock_logs")).await?,
+        tx.prepare(sql!("accept_lock_topics")).await?,
+        tx.prepare(sql!("accept_lock_dms")).await?,
     );
     let client = tx.client();
-    let (created, _, locked) = try_join3(
+    let (created, _, locked_topics, locked_dms) = try_join4(
         client.query(&create_topics, &[&topic_ids, &fresh, &now]),
         client.execute(&create_dms, &[&dm_ids, &los, &his, &now]),
-        client.query(&lock, &[&topics, &los, &his]),
+        client.query(&lock_topics, &[&topics]),
+        client.query(&lock_dms, &[&los, &his]),
     )
     .await?;
-    let logs: HashMap<_, _> = locked.iter().map(|row| log_facts(row, 0)).collect::<Result<_, _>>()?;
+    let locked = locked_topics.iter().chain(&locked_dms);
+    let logs: HashMap<_, _> = locked.map(|row| log_facts(row, 0)).collect::<Result<_, _>>()?;
     if logs.len() < needed.len() {
         let detail = "a log was not there to be locked".into();
         return Err(StorageError::Postgres(PostgresError::Raced { detail }));

@@ -1,12 +1,11 @@
 //! A link's epoch, and what is said when it opens.
 
 use model::MemberId;
-use model::admission::KnownState;
 
 use super::row::{at_option, count, id, member, small};
 use super::session::Tx;
 use super::{mesh, sql, status};
-use crate::rules::{Speaker, plain};
+use crate::rules::{Speaker, borne_out, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::{Role, kind_code};
 use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
@@ -105,10 +104,7 @@ async fn restore_member(tx: &Tx, node: i64, listed: &LinkMember) -> Result<(), S
 
 async fn holds(tx: &Tx, witness: &Witness) -> Result<bool, StorageError> {
     let known = status::known_of(tx, witness.sender, &witness.client_message_id).await?;
-    Ok(match known.map(|known| known.state) {
-        Some(KnownState::Accepted { receipt, .. }) => receipt.broker_message_id == witness.broker_message_id,
-        Some(KnownState::Retired) | None => false,
-    })
+    Ok(borne_out(known.as_ref(), witness))
 }
 
 /// Members at home at a node: number and id.

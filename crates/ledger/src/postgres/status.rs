@@ -1,6 +1,6 @@
 //! What is known of an id, and retiring one that nobody knows.
 
-use model::admission::{Known, KnownState, StatusAnswer, message_status};
+use model::admission::{Known, KnownState, StatusAnswer};
 use model::outbox::{BrokerReceipt, DedupeWindow};
 use model::{ClientMessageId, Fingerprint, MemberId, Timestamp};
 use tokio_postgres::Row;
@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::row::{at, bytes, count, id};
 use super::session::Tx;
 use super::{accept, link, mesh, sql};
-use crate::rules::{MemberFacts, Speaker, forgotten_at, speaks_for};
+use crate::rules::{MemberFacts, Speaker, forgotten_at, retires, speaks_for, status_of};
 use crate::types::accept::Via;
 use crate::types::status::StatusQuestion;
 use crate::{LinkError, StorageError};
@@ -62,7 +62,7 @@ pub(super) async fn fence(
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
         let (sender, mut said) = answer(tx, window, speaker, question).await?;
-        if let (Some(sender), StatusAnswer::Absent) = (sender, said) {
+        if let Some(sender) = sender.filter(|_| retires(said)) {
             // An accept may have committed the id since it was looked up: then its row is read anew.
             if !retire(tx, window, sender.number, question).await? {
                 said = answer(tx, window, speaker, question).await?.1;
@@ -84,9 +84,7 @@ async fn answer(
         return Ok((None, StatusAnswer::Unknown));
     };
     let known = known(tx, sender.number, &question.client_message_id).await?;
-    let answer =
-        message_status(known.as_ref(), &question.fingerprint, question.first_attempt_at, window, tx.now);
-    Ok((Some(sender), answer))
+    Ok((Some(sender), status_of(known.as_ref(), question, window, tx.now)))
 }
 
 /// False when somebody else wrote the id in the meantime.

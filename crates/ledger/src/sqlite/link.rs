@@ -2,11 +2,10 @@
 
 use ::sqlite::rusqlite::{Connection, params};
 use model::Timestamp;
-use model::admission::KnownState;
 
 use super::row::{all, at_option, change, count, id, member, one};
 use super::{mesh, sql, status};
-use crate::rules::{Speaker, plain};
+use crate::rules::{Speaker, borne_out, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::kind_code;
 use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
@@ -102,10 +101,7 @@ fn restore_member(
 
 fn holds(conn: &Connection, witness: &Witness) -> Result<bool, StorageError> {
     let known = status::known_of(conn, witness.sender, &witness.client_message_id)?;
-    Ok(match known.map(|known| known.state) {
-        Some(KnownState::Accepted { receipt, .. }) => receipt.broker_message_id == witness.broker_message_id,
-        Some(KnownState::Retired) | None => false,
-    })
+    Ok(borne_out(known.as_ref(), witness))
 }
 
 /// Members at home at a node: number and id.

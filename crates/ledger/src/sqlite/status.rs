@@ -1,13 +1,13 @@
 //! What is known of an id, and retiring one that nobody knows.
 
 use ::sqlite::rusqlite::{Connection, Row, params};
-use model::admission::{Known, KnownState, StatusAnswer, message_status};
+use model::admission::{Known, KnownState, StatusAnswer};
 use model::outbox::{BrokerReceipt, DedupeWindow};
 use model::{ClientMessageId, ConversationId, Fingerprint, MemberId, MessageId, Timestamp};
 
 use super::row::{at, change, count, id, one};
 use super::{accept, link, mesh, sql};
-use crate::rules::{MemberFacts, Speaker, forgotten_at, speaks_for};
+use crate::rules::{MemberFacts, Speaker, forgotten_at, retires, speaks_for, status_of};
 use crate::types::accept::Via;
 use crate::types::status::StatusQuestion;
 use crate::{LinkError, StorageError};
@@ -61,7 +61,7 @@ pub(super) fn fence(
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
         let (sender, answer) = answer(conn, now, window, speaker, question)?;
-        if let (Some(sender), StatusAnswer::Absent) = (sender, answer) {
+        if let Some(sender) = sender.filter(|_| retires(answer)) {
             retire(conn, now, window, sender.number, question)?;
         }
         answers.push(answer);
@@ -79,9 +79,7 @@ fn answer(
     let sender = accept::member_by_id(conn, question.sender)?.filter(|sender| speaks_for(speaker, sender));
     let Some(sender) = sender else { return Ok((None, StatusAnswer::Unknown)) };
     let known = known(conn, sender.number, &question.client_message_id)?;
-    let answer =
-        message_status(known.as_ref(), &question.fingerprint, question.first_attempt_at, window, now);
-    Ok((Some(sender), answer))
+    Ok((Some(sender), status_of(known.as_ref(), question, window, now)))
 }
 
 fn retire(

@@ -177,7 +177,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
-        if ::sqlite::fault::bug(crate::DEDUPE_OWN_TRANSACTION) {
+        if crate::planted::planted(crate::planted::DEDUPE_OWN_TRANSACTION) {
             return self.accept_in_two_transactions(lane).await;
         }
         self.write("ledger.accept", move |conn, world| accept::accept(conn, world, &lane)).await

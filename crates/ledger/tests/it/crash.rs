@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use ledger::conformance::town::{self, Home};
-use ledger::{Admission, DEDUPE_OWN_TRANSACTION, Ledger, Outcome, PostgresLedger, Role, SqliteLedger};
+use ledger::planted::DEDUPE_OWN_TRANSACTION;
+use ledger::{Admission, Ledger, Outcome, PostgresLedger, Role, SqliteLedger};
 use model::{OsEntropy, SystemClock};
 use sqlite::fault;
 use tempfile::TempDir;

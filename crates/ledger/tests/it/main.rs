@@ -3,5 +3,6 @@
 
 mod complete;
 mod crash;
+mod planted;
 mod postgres;
 mod sqlite;

@@ -1,0 +1,21 @@
+//! Bugs that proofs switch on, one per rule, to see that its counterexample comes back.
+//!
+//! Only a build with the engine's `faults` reads them; otherwise each question is a constant no.
+
+use ::sqlite::fault;
+
+/// The dedupe row is written in a transaction of its own, after the message's.
+pub const DEDUPE_OWN_TRANSACTION: &str = "ledger.dedupe_own_transaction";
+/// A question with a fence retires nothing.
+pub const NO_FENCE: &str = "ledger.no_fence";
+/// A copy past its send deadline is taken.
+pub const NO_SEND_DEADLINE: &str = "ledger.no_send_deadline";
+/// A question about an id does not look at the fingerprint.
+pub const NO_FINGERPRINT: &str = "ledger.no_fingerprint";
+/// A link's witnesses are not looked up.
+pub const NO_WITNESSES: &str = "ledger.no_witnesses";
+
+/// Whether the bug is switched on.
+pub(crate) fn planted(bug: &str) -> bool {
+    fault::bug(bug)
+}
