@@ -123,6 +123,27 @@ pub fn message_status(
     }
 }
 
+/// What a question with a fence does to the dedupe row, so that a no stays true for as long as a copy of the
+/// row it was asked for may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// The id is retired: its row is new and lives for a window from now.
+    Retire,
+    /// The id is taken, but by something that may be forgotten first: its row lives for a window from now too.
+    Keep,
+    /// Nothing: no promise is made.
+    Nothing,
+}
+
+/// Decides the fence of an answer.
+pub const fn fence(answer: StatusAnswer) -> Fence {
+    match answer {
+        StatusAnswer::Absent => Fence::Retire,
+        StatusAnswer::Retired | StatusAnswer::AcceptedOtherFingerprint => Fence::Keep,
+        StatusAnswer::Accepted(_) | StatusAnswer::Unknown => Fence::Nothing,
+    }
+}
+
 /// So many days.
 pub const fn days_long(days: u32) -> Duration {
     Duration::from_secs(days as u64 * 24 * 3600)
@@ -211,6 +232,19 @@ mod tests {
         }
         let permanent = message_status(None, &one, first, DedupeWindow::Permanent, after);
         assert_eq!(permanent, StatusAnswer::Absent, "a broker that never forgets always knows");
+    }
+
+    #[test]
+    fn a_no_is_fenced_and_nothing_else_is() {
+        for (answer, expected) in [
+            (StatusAnswer::Accepted(receipt_of(&accepted(1))), Fence::Nothing),
+            (StatusAnswer::AcceptedOtherFingerprint, Fence::Keep),
+            (StatusAnswer::Retired, Fence::Keep),
+            (StatusAnswer::Absent, Fence::Retire),
+            (StatusAnswer::Unknown, Fence::Nothing),
+        ] {
+            assert_eq!(fence(answer), expected, "{answer:?}");
+        }
     }
 
     impl std::ops::Sub<i64> for Timestamp {

@@ -337,7 +337,9 @@ pub fn settle(status: Status, holds_lease: bool, answer: Answer, patience: Patie
 
 fn refused(code: ErrorCode, patience: Patience) -> Move {
     match code.class() {
-        Class::Permanent => Move::Bury(dead_reason(code), outcome_of(code)),
+        // Also when the id is retired: an outbox that lost its file may meet the fence of its former life, which is
+        // forgotten before a copy of its own. The question that follows a death keeps the fence.
+        Class::Permanent => Move::Bury(dead_reason(code), Outcome::Unknown),
         Class::Conditional
             if patience.gone_for.is_some_and(|gone| gone >= limits::DESTINATION_GONE_AFTER) =>
         {
@@ -367,11 +369,6 @@ pub fn dead_reason(code: ErrorCode) -> DeadReason {
     }
 }
 
-/// A retired id can never commit; after any other refusal an older copy still may.
-fn outcome_of(code: ErrorCode) -> Outcome {
-    if code == ErrorCode::IdRetired { Outcome::NotAccepted } else { Outcome::Unknown }
-}
-
 /// What asking the broker about a row that ended `unknown` does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learnt {
@@ -398,6 +395,33 @@ pub fn learn(status: Status, answer: StatusAnswer) -> Learnt {
         ) => Learnt::NotAccepted,
         (Status::Dead | Status::Aborted, StatusAnswer::Unknown) => Learnt::Final,
         (Status::Pending | Status::Inflight | Status::Done, _) => Learnt::Nothing,
+    }
+}
+
+/// Whether an accepted row goes again when its broker came back from an older backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redrive {
+    /// Yes, back to pending.
+    Again {
+        /// The one time it is set anew, in broker time.
+        first_attempt_at: Timestamp,
+    },
+    /// No: it stays done.
+    Leave,
+}
+
+/// Decides whether an accepted row is driven again, all in broker time. The backup may have kept it, and then its
+/// id is known for a window from `accepted_at` on: its age counts from there, not from now, or its last copy could
+/// arrive after it was forgotten and be accepted twice.
+pub fn redrive(
+    accepted_at: Timestamp,
+    deliver_by: Option<Timestamp>,
+    now: Timestamp,
+    max_age: Duration,
+) -> Redrive {
+    match claim(Some(accepted_at), deliver_by, now, max_age) {
+        Claim::Go { first_attempt_at, .. } => Redrive::Again { first_attempt_at },
+        Claim::GiveUp(..) => Redrive::Leave,
     }
 }
 

@@ -90,6 +90,21 @@ fn a_claim_fixes_the_first_attempt_and_ends_rows_whose_time_is_over() {
 }
 
 #[test]
+fn an_accepted_row_goes_again_with_its_age_counted_from_its_acceptance() {
+    let at = |hours: u32| Timestamp::from_micros(0) + HOUR * hours;
+    let again = Redrive::Again { first_attempt_at: at(3) };
+    for (deliver_by, now, expected) in [
+        (None, at(10), again),
+        (None, at(146), again),
+        (None, at(147), Redrive::Leave),
+        (Some(at(11)), at(10), again),
+        (Some(at(10)), at(10), Redrive::Leave),
+    ] {
+        assert_eq!(redrive(at(3), deliver_by, now, 144 * HOUR), expected, "{deliver_by:?} {now}");
+    }
+}
+
+#[test]
 fn a_positive_answer_is_truth_from_any_state_with_or_without_the_lease() {
     for holds_lease in [true, false] {
         for (status, expected) in [
@@ -135,9 +150,7 @@ fn each_code_buries_retries_or_waits_as_its_class_says() {
             (settle(Status::Inflight, true, answer, fresh), settle(Status::Inflight, true, answer, spent));
         match code.class() {
             Class::Permanent => {
-                let outcome =
-                    if *code == ErrorCode::IdRetired { Outcome::NotAccepted } else { Outcome::Unknown };
-                assert_eq!(early, Move::Bury(dead_reason(*code), outcome), "{code}");
+                assert_eq!(early, Move::Bury(dead_reason(*code), Outcome::Unknown), "{code}");
                 assert_eq!(late, early, "{code}");
             }
             Class::Conditional => {

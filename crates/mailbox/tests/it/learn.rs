@@ -2,7 +2,7 @@
 
 use mailbox::{NewRow, RowStatus, Witness};
 use model::admission::StatusAnswer;
-use model::outbox::{AbortedBy, Learnt, OutboxState, Outcome, Status, learn};
+use model::outbox::{AbortedBy, Learnt, OutboxState, Outcome, Redrive, Status, learn, redrive};
 use model::{ErrorCode, limits};
 
 use crate::accept::one_row_in_each_state;
