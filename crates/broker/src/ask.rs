@@ -12,7 +12,7 @@ use ledger::{Ledger, Link, LinkRefused, ManageError, Member, Role, StorageError}
 use model::ErrorCode;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use wire::ask::{AnswerResult, Question};
+use wire::ask::{AnswerResult, BrokerExplained, Question};
 use wire::auth::MemberRef;
 use wire::link::{Answer, Ask, ToNode};
 use wire::{ErrorBody, Refused};
@@ -131,9 +131,7 @@ impl Asker<'_> {
             Question::TokenRevoke { id } => value(&self.owner()?.token_revoke(id).await?),
             Question::Policies => value(&self.policies().await?),
             Question::PoliciesSet(change) => value(&self.owner()?.policies_set(change).await?),
-            Question::Explain { id } => {
-                value(&explain::explain(self.shared, &self.member, &id).await.map_err(storage)?)
-            }
+            Question::Explain { id } => value(&self.explain(&id).await?),
             Question::WebhookCreate { name, url, topics } => {
                 let Shared { webhooks, ledger, entropy, .. } = self.owner()?.shared;
                 let (ledger, entropy) = (ledger.as_ref(), entropy.as_ref());
@@ -147,6 +145,10 @@ impl Asker<'_> {
             Question::WebhookEnable { name } => value(&webhook::enable(self.owner()?.ledger(), &name).await?),
             Question::WebhookRemove { name } => value(&webhook::remove(self.owner()?.ledger(), &name).await?),
         }
+    }
+
+    async fn explain(&self, id: &str) -> Result<BrokerExplained, Refused> {
+        explain::explain(self.shared, &self.member, id, Some(&self.link.node)).await.map_err(storage)
     }
 
     fn ledger(&self) -> &dyn Ledger {

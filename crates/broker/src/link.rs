@@ -11,6 +11,7 @@ mod frames;
 mod lanes;
 mod negotiate;
 mod push;
+mod questions;
 mod registry;
 mod send;
 mod session;

@@ -5,6 +5,7 @@
 //! - Broker time is known only while a link is open, and no row leaves or ends without it.
 //! - One mesh has one link; a refusal that would be repeated parks it.
 
+mod explain;
 mod keep;
 mod live;
 mod negotiate;

@@ -107,7 +107,7 @@ pub(crate) fn inbox_item(mesh: &Mesh, row: InboxRow) -> Option<InboxItem> {
 }
 
 /// A member's name; one this node has not heard of is shown by its id.
-fn name_of(mesh: &Mesh, id: MemberId) -> MemberName {
+pub(crate) fn name_of(mesh: &Mesh, id: MemberId) -> MemberName {
     mesh.name_of(id).unwrap_or_else(|| id.to_string().parse().expect("an id has the form of a name"))
 }
 

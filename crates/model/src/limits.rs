@@ -200,3 +200,7 @@ pub const ORPHANS_NAMED_MAX: usize = 1_000;
 pub const MESSAGE_RETENTION_DAYS_MIN: u32 = 90;
 /// After a read that found nothing a link window waits this long before a wake makes it read again.
 pub const QUIET_READ_PAUSE: Duration = Duration::from_millis(2);
+/// Questions of a broker that wait for a node's answer.
+pub const NODE_QUESTIONS_MAX: usize = 32;
+/// A node's answer to a broker, inside the time the broker itself has to answer.
+pub const NODE_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -169,6 +169,63 @@ pub enum Question {
     },
 }
 
+/// What a broker may ask a node. Bodies stay where they are.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum NodeQuestion {
+    /// What the node holds about a message: a list of [`NodeRecord`].
+    Explain {
+        /// Under which id it was sent.
+        #[serde(with = "text")]
+        client_message_id: ClientMessageId,
+        /// By whom; without it, by anybody at home there.
+        #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+        sender: Option<MemberId>,
+        /// What the broker calls it, once it does.
+        #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+        broker_message_id: Option<MessageId>,
+    },
+}
+
+/// One record of a node about a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "held", rename_all = "snake_case")]
+pub enum NodeRecord {
+    /// A row of its outbox.
+    Outbox {
+        /// Who sends it.
+        #[schema(value_type = String)]
+        #[serde(with = "text")]
+        sender: MemberName,
+        /// pending, inflight, done, dead or aborted.
+        status: String,
+        /// When it was handed over.
+        #[schema(value_type = String)]
+        #[serde(with = "text")]
+        enqueued_at: Timestamp,
+        /// Tries so far.
+        attempts: u32,
+        /// The last answer, in words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_error: Option<String>,
+    },
+    /// A row of its inbox.
+    Inbox {
+        /// For whom.
+        #[schema(value_type = String)]
+        #[serde(with = "text")]
+        recipient: MemberName,
+        /// When it came.
+        #[schema(value_type = String)]
+        #[serde(with = "text")]
+        received_at: Timestamp,
+        /// How far it got here.
+        #[schema(value_type = String)]
+        #[serde(with = "text")]
+        rung: DeliveryRung,
+    },
+}
+
 /// The answer to a question: a value of the question's own, or a refusal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -547,18 +604,17 @@ pub struct ExplainedHome {
     #[schema(value_type = String)]
     #[serde(with = "text")]
     pub node: NodeName,
-    /// Its own words, or nothing when it could not be reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub answer: Option<Box<RawValue>>,
-    /// Whether it could not be reached.
+    /// What it holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<NodeRecord>,
+    /// Whether it could not be asked, or did not answer in time.
     pub unreachable: bool,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::StatusAnswer;
-    use crate::link::{Ask, BadFrame, ToBroker};
+    use super::{NodeRecord, StatusAnswer};
+    use crate::link::{Ask, BadFrame, ToBroker, ToNode};
 
     const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -617,6 +673,26 @@ mod tests {
         ] {
             let answer: StatusAnswer = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&answer).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_brokers_question_and_a_nodes_answer_survive_the_way() {
+        let text =
+            format!(r#"{{"type":"ask","n":3,"what":"explain","client_message_id":"m1","sender":"{ID}"}}"#);
+        let frame = ToNode::parse(&text).unwrap();
+        assert_eq!(frame.text(), text);
+        assert!(matches!(frame, ToNode::Ask(_)));
+        let unknown = ToNode::parse(r#"{"type":"ask","n":3,"what":"everything"}"#);
+        assert!(matches!(unknown, Err(BadFrame::Question { n: 3, .. })));
+        let text = r#"{"type":"answer","n":3,"result":{"ok":[]}}"#;
+        assert!(matches!(ToBroker::parse(text), Ok(ToBroker::Answer(_))));
+        for text in [
+            r#"{"held":"outbox","sender":"jane","status":"dead","enqueued_at":"2027-01-01T00:00:00.000000Z","attempts":3,"last_error":"404"}"#,
+            r#"{"held":"inbox","recipient":"ci","received_at":"2027-01-01T00:00:00.000000Z","rung":"delivered"}"#,
+        ] {
+            let record: NodeRecord = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&record).unwrap(), text);
         }
     }
 

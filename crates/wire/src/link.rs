@@ -6,6 +6,7 @@ use model::{
     ClientMessageId, ConversationId, DeliveryRung, ErrorCode, Fingerprint, MemberId, MessageId, RowId,
     Timestamp,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use crate::error::ErrorBody;
 use crate::message::Message;
 use crate::text;
 
-pub use crate::ask::{AnswerResult, MemberRow, Question, StatusAnswer, TopicRow};
+pub use crate::ask::{AnswerResult, MemberRow, NodeQuestion, Question, StatusAnswer, TopicRow};
 
 /// Dedupe by the caller's id: required of every broker.
 pub const FEATURE_DEDUPE: &str = "client_message_id_dedupe";
@@ -55,6 +56,8 @@ pub enum ToBroker {
     ReceiptsAck(Rows<AckRef>),
     /// A question of a member at home here.
     Ask(Ask),
+    /// The answer to the broker's own `ask`.
+    Answer(Answer),
 }
 
 /// Broker → node.
@@ -73,6 +76,8 @@ pub enum ToNode {
     Receipts(Rows<ReceiptRow>),
     /// The answer to `ask`.
     Answer(Answer),
+    /// A question about what the node holds.
+    Ask(NodeAsk),
     /// Precedes a close and holds what its 123 bytes cannot.
     Error(ErrorBody),
 }
@@ -118,7 +123,17 @@ pub struct Ask {
     pub question: Question,
 }
 
-/// See [`ToNode::Answer`].
+/// See [`ToNode::Ask`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NodeAsk {
+    /// Correlates.
+    pub n: u64,
+    /// What.
+    #[serde(flatten)]
+    pub question: NodeQuestion,
+}
+
+/// See [`ToNode::Answer`] and [`ToBroker::Answer`].
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// Correlates.
@@ -151,7 +166,7 @@ struct Tag {
     r#type: String,
 }
 
-/// What is left of an [`Ask`] that does not parse.
+/// What is left of an [`Ask`] or a [`NodeAsk`] that does not parse.
 #[derive(Deserialize)]
 struct AskNumber {
     n: u64,
@@ -169,6 +184,7 @@ impl ToBroker {
             "nack" => ToBroker::Nack(serde_json::from_str(text)?),
             "receipts_ack" => ToBroker::ReceiptsAck(serde_json::from_str(text)?),
             "ask" => ToBroker::Ask(parse_ask(text)?),
+            "answer" => ToBroker::Answer(serde_json::from_str(text)?),
             _ => return Err(BadFrame::UnknownType(r#type)),
         })
     }
@@ -190,6 +206,7 @@ impl ToNode {
             "acked" => ToNode::Acked(serde_json::from_str(text)?),
             "receipts" => ToNode::Receipts(serde_json::from_str(text)?),
             "answer" => ToNode::Answer(serde_json::from_str(text)?),
+            "ask" => ToNode::Ask(parse_ask(text)?),
             "error" => ToNode::Error(serde_json::from_str(text)?),
             _ => return Err(BadFrame::UnknownType(r#type)),
         })
@@ -201,7 +218,7 @@ impl ToNode {
     }
 }
 
-fn parse_ask(text: &str) -> Result<Ask, BadFrame> {
+fn parse_ask<A: DeserializeOwned>(text: &str) -> Result<A, BadFrame> {
     serde_json::from_str(text).map_err(|source| match serde_json::from_str::<AskNumber>(text) {
         Ok(AskNumber { n }) => BadFrame::Question { n, source },
         Err(_) => BadFrame::Shape(source),

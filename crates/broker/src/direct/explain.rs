@@ -30,6 +30,6 @@ pub(super) async fn explain(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Refusal> {
     let caller = caller.may_ask()?;
-    let explained = facts::explain(&shared, &caller.member, &part(id)?).await;
+    let explained = facts::explain(&shared, &caller.member, &part(id)?, None).await;
     Ok(respond::json(StatusCode::OK, &explained.map_err(|error| storage_refused(&error))?))
 }

@@ -1,12 +1,15 @@
-//! The live links of this process. Which link may write is the ledger's word, by epoch; this only makes a replaced
-//! one leave at once instead of at its next transaction.
+//! The live links of this process: a replaced one leaves at once instead of at its next transaction, and nodes can be
+//! asked. Which link may write is the ledger's word, by epoch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ledger::Link;
-use model::NodeName;
+use model::{NodeName, limits};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use wire::ask::{AnswerResult, NodeQuestion};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -18,6 +21,14 @@ pub(crate) struct Links {
 struct Live {
     epoch: u64,
     replaced: CancellationToken,
+    questions: mpsc::Sender<ToAsk>,
+}
+
+/// A question for a node, and who waits for its answer.
+#[derive(Debug)]
+pub(crate) struct ToAsk {
+    pub(crate) question: NodeQuestion,
+    pub(crate) tell: oneshot::Sender<AnswerResult>,
 }
 
 /// A link's entry, for as long as it lives.
@@ -25,6 +36,7 @@ struct Live {
 pub(crate) struct Seat {
     link: Link,
     replaced: CancellationToken,
+    questions: Option<mpsc::Receiver<ToAsk>>,
     live: Arc<Mutex<HashMap<NodeName, Live>>>,
 }
 
@@ -32,18 +44,32 @@ impl Links {
     /// Enters `link`; of two links of one node the later epoch stays, whichever entered first.
     pub(crate) fn enter(&self, link: Link) -> Seat {
         let replaced = CancellationToken::new();
+        let (questions, asked) = mpsc::channel(limits::NODE_QUESTIONS_MAX);
         let mut live = lock(&self.live);
         match live.get(&link.node) {
             Some(held) if held.epoch > link.epoch => replaced.cancel(),
             Some(_) | None => {
-                let entry = Live { epoch: link.epoch, replaced: replaced.clone() };
+                let entry = Live { epoch: link.epoch, replaced: replaced.clone(), questions };
                 if let Some(older) = live.insert(link.node.clone(), entry) {
                     older.replaced.cancel();
                 }
             }
         }
         drop(live);
-        Seat { link, replaced, live: self.live.clone() }
+        Seat { link, replaced, questions: Some(asked), live: self.live.clone() }
+    }
+
+    /// Asks `node` and waits for its answer, not long. Nothing: it has no link here, or does not answer.
+    pub(crate) async fn ask(&self, node: &NodeName, question: NodeQuestion) -> Option<AnswerResult> {
+        let (tell, told) = oneshot::channel();
+        let questions = lock(&self.live).get(node).map(|live| live.questions.clone())?;
+        questions.try_send(ToAsk { question, tell }).ok()?;
+        timeout(limits::NODE_ANSWER_TIMEOUT, told).await.ok()?.ok()
+    }
+
+    /// The nodes that have a link here.
+    pub(crate) fn nodes(&self) -> Vec<NodeName> {
+        lock(&self.live).keys().cloned().collect()
     }
 
     /// Whether `node` has a link here.
@@ -56,6 +82,11 @@ impl Seat {
     /// The link.
     pub(crate) fn link(&self) -> &Link {
         &self.link
+    }
+
+    /// The questions for its node; whoever serves the link takes them once.
+    pub(crate) fn take_questions(&mut self) -> Option<mpsc::Receiver<ToAsk>> {
+        self.questions.take()
     }
 
     /// Cancelled when a newer link of the node came.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ledger::{Link, LinkError, LinkOpened, LinkRefused, Via};
 use model::{MemberId, MemberName, limits};
 use net::socket::{Reader, Socket, Text, Writer};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::link::{BadFrame, ToBroker, ToNode};
@@ -14,8 +14,9 @@ use wire::link::{BadFrame, ToBroker, ToNode};
 use super::end::End;
 use super::lanes::Lanes;
 use super::push::{Mail, Pushed, Receipts};
-use super::registry::Seat;
-use super::{acks, negotiate, push, send};
+use super::questions::Questions;
+use super::registry::{Seat, ToAsk};
+use super::{acks, negotiate, push, questions, send};
 use crate::ask;
 use crate::broker::Shared;
 
@@ -25,6 +26,7 @@ pub(crate) struct Ctx {
     pub(crate) link: Link,
     pub(crate) mail: Pushed,
     pub(crate) receipts: Pushed,
+    pub(crate) questions: Questions,
     writer: Writer,
     over: CancellationToken,
     at_home: Mutex<HashMap<MemberId, MemberName>>,
@@ -33,8 +35,9 @@ pub(crate) struct Ctx {
 }
 
 /// Serves the link until it ends.
-pub(crate) async fn run(shared: Arc<Shared>, seat: Seat, socket: Socket, stop: CancellationToken) {
+pub(crate) async fn run(shared: Arc<Shared>, mut seat: Seat, socket: Socket, stop: CancellationToken) {
     let (mut reader, writer) = socket.split();
+    let asked = seat.take_questions();
     let ctx = Arc::new(Ctx::new(shared, seat.link().clone(), writer));
     let metrics = &ctx.shared.metrics;
     metrics.connections.add_one();
@@ -42,7 +45,7 @@ pub(crate) async fn run(shared: Arc<Shared>, seat: Seat, socket: Socket, stop: C
     tracing::info!(node = %ctx.link.node, epoch = ctx.link.epoch, "link open");
     let mut answering = JoinSet::new();
     let end = tokio::select! {
-        end = serve(&ctx, &mut reader, &mut answering) => end,
+        end = serve(&ctx, &mut reader, &mut answering, asked) => end,
         () = seat.replaced().cancelled() => Some(End::Replaced),
         () = stop.cancelled() => Some(End::Stopping),
     };
@@ -62,7 +65,12 @@ pub(crate) async fn run(shared: Arc<Shared>, seat: Seat, socket: Socket, stop: C
 }
 
 /// Until the link ends; nothing when the other end left.
-async fn serve(ctx: &Arc<Ctx>, reader: &mut Reader, answering: &mut JoinSet<()>) -> Option<End> {
+async fn serve(
+    ctx: &Arc<Ctx>,
+    reader: &mut Reader,
+    answering: &mut JoinSet<()>,
+    asked: Option<mpsc::Receiver<ToAsk>>,
+) -> Option<End> {
     match negotiate::negotiate(ctx, reader).await {
         Ok(opened) => ctx.learn(opened),
         Err(end) => return Some(end),
@@ -71,6 +79,7 @@ async fn serve(ctx: &Arc<Ctx>, reader: &mut Reader, answering: &mut JoinSet<()>)
         end = read_frames(ctx, reader, answering) => end,
         end = push::push::<Mail>(ctx) => Some(end),
         end = push::push::<Receipts>(ctx) => Some(end),
+        () = questions::put_all(ctx, asked) => None,
         () = ctx.over.cancelled() => None,
     }
 }
@@ -115,6 +124,7 @@ async fn hear(
     let task_ctx = ctx.clone();
     match frame {
         ToBroker::FeatureNegotiationRequest(_) => return Err(End::NotNegotiated),
+        ToBroker::Answer(answer) => ctx.questions.answered(answer),
         ToBroker::Send(frame) => {
             let frame = send::Frame::enter(ctx, frame, lanes).await?;
             answering.spawn(async move { task_ctx.answer(frame.answer(&task_ctx).await, place).await });
@@ -149,6 +159,7 @@ impl Ctx {
             link,
             mail: Pushed::new(),
             receipts: Pushed::new(),
+            questions: Questions::default(),
             writer,
             over: CancellationToken::new(),
             at_home: Mutex::default(),

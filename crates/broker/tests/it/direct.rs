@@ -6,8 +6,9 @@ use model::Fingerprint;
 use net::Secret;
 use net::client::{Ask, Client, ClientError};
 use serde_json::{Value, json};
-use wire::ask::{BrokerExplained, Done, Question, Scope, StatusAnswer, Token};
+use wire::ask::{AnswerResult, BrokerExplained, Done, NodeQuestion, Question, Scope, StatusAnswer, Token};
 use wire::direct::{AcceptAnswer, ConversationList};
+use wire::link::{Answer, ToBroker, ToNode};
 use wire::log::Page;
 
 use crate::node::{Link, accepted};
@@ -245,4 +246,42 @@ async fn a_closed_conversation_takes_no_message() {
     let path = format!("/v1/conversations/{}/messages", row.conversation);
     let (status, code, _) = refused(post(&cron, &path, &json!({"body": "more"})).await);
     assert_eq!((status, code.as_str()), (409, "conversation_closed"));
+}
+
+/// Answers the broker's next question with `records`.
+async fn answer_next(link: &mut Link, records: &Value) -> NodeQuestion {
+    let asked = link
+        .await_frame(|frame| match frame {
+            ToNode::Ask(asked) => Ok(asked),
+            other => Err(other.into()),
+        })
+        .await;
+    let result = AnswerResult::Ok(crate::node::raw(records));
+    link.say(ToBroker::Answer(Answer { n: asked.n, result })).await;
+    asked.question
+}
+
+#[tokio::test]
+async fn the_homes_involved_are_asked_and_a_silent_one_is_named() {
+    let scene = Scene::open().await;
+    let mut owner = scene.owner("jane").await.link().await;
+    let mut tom = scene.joined("tom").await.link().await;
+    let mut ann = scene.joined("ann").await.link().await;
+    let cron = caller(&scene, &mut owner, "cron", ALL).await;
+    let row = accepted(ann.send_one("@tom", "m1", "hi").await);
+    let id = row.broker_message_id;
+    let held = json!([{"held": "inbox", "recipient": "tom", "received_at": "2027-01-01T00:00:00.000000Z", "rung": "delivered"}]);
+    let (told, asked) = tokio::join!(
+        owner.ask::<BrokerExplained>(Question::Explain { id: id.to_string() }),
+        answer_next(&mut tom, &held)
+    );
+    let NodeQuestion::Explain { client_message_id, sender, broker_message_id } = asked;
+    assert_eq!((client_message_id.as_str(), sender, broker_message_id), ("m1", Some(ann.person), Some(id)));
+    let homes = told.unwrap().homes;
+    let home = |name: &str| homes.iter().find(|home| home.node.as_str() == name).unwrap();
+    assert_eq!((home("tom").records.len(), home("tom").unreachable), (1, false));
+    assert_eq!((home("ann").records.len(), home("ann").unreachable), (0, true), "it did not answer");
+    let unseen: BrokerExplained = cron.get("/v1/explain/nothing").await.unwrap();
+    assert!(unseen.homes.is_empty(), "only an owner has every home asked");
+    drop((tom, ann));
 }

@@ -13,8 +13,9 @@ use net::socket::{Close, Reader};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use wire::link::{BadFrame, ToNode};
+use wire::link::{BadFrame, NodeAsk, ToNode};
 
+use super::explain;
 use super::live::Live;
 use super::negotiate::{Negotiated, closed};
 use super::verdict::LinkEnd;
@@ -32,13 +33,16 @@ pub(super) async fn serve(mesh: &Arc<Mesh>, link: Negotiated, stop: &Cancellatio
     tracing::info!(mesh = mesh.slug, epoch = live.epoch(), broker_version, "the link is open");
     let (deliveries, arriving) = mpsc::channel(limits::WINDOW_ROWS_MAX);
     let no_more = CancellationToken::new();
-    let mut reading = pin!(read(mesh, &live, reader, deliveries));
+    let (questions, asked) = mpsc::channel(limits::NODE_QUESTIONS_MAX);
+    let mut reading = pin!(read(mesh, &live, reader, deliveries, questions));
+    let mut explaining = pin!(explain::answer_all(mesh, &live, asked));
     let mut receiving = pin!(inbox::receive(mesh, &live, arriving));
     let mut carrying = pin!(carry(mesh, &live, restored, no_more.clone()).fuse());
     let end = tokio::select! {
         end = &mut reading => end,
         end = &mut receiving => end,
         end = &mut carrying => end,
+        end = &mut explaining => end,
         () = stop.cancelled() => {
             no_more.cancel();
             // Answers on their way still arrive, and what they say is kept.
@@ -114,7 +118,13 @@ async fn carry(mesh: &Arc<Mesh>, live: &Arc<Live>, restored: bool, no_more: Canc
     }
 }
 
-async fn read(mesh: &Mesh, live: &Live, mut reader: Reader, deliveries: mpsc::Sender<Delivery>) -> LinkEnd {
+async fn read(
+    mesh: &Mesh,
+    live: &Live,
+    mut reader: Reader,
+    deliveries: mpsc::Sender<Delivery>,
+    questions: mpsc::Sender<NodeAsk>,
+) -> LinkEnd {
     let mut said = None;
     loop {
         let text = match reader.next().await {
@@ -128,6 +138,13 @@ async fn read(mesh: &Mesh, live: &Live, mut reader: Reader, deliveries: mpsc::Se
             }
             Ok(ToNode::Answer(answer)) => {
                 live.answered(answer);
+                continue;
+            }
+            Ok(ToNode::Ask(asked)) => {
+                // A broker that asks faster than it is answered hears nothing, and says so to its asker.
+                if questions.try_send(asked).is_err() {
+                    tracing::debug!(mesh = mesh.slug, "a question of the broker was passed over");
+                }
                 continue;
             }
             Ok(ToNode::Mail(mail)) => Delivery::Mail { rows: mail.rows, poison: Vec::new() },

@@ -460,7 +460,7 @@ impl Broker {
     fn hear(&self, frame: ToBroker, writer: &Writer) -> Option<ToNode> {
         let mut books = self.books();
         match frame {
-            ToBroker::FeatureNegotiationRequest(_) => None,
+            ToBroker::FeatureNegotiationRequest(_) | ToBroker::Answer(_) => None,
             ToBroker::Send(send) => self.take(&mut books, send, writer),
             ToBroker::Ack(acks) => {
                 let rows = acks.rows.iter().map(|ack| ack.row.clone()).collect();
