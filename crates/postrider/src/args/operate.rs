@@ -29,6 +29,12 @@ pub enum Daemon {
     Outbox(Outbox),
     /// Replace the loopback door's token; the old one is taken for 60 s more
     RotateToken,
+    /// Carry what can be read of a damaged mailbox into a new file
+    Recover,
+    /// Keep this home's keys although the machine looks like another
+    AcceptHost,
+    /// Give this home new keys: it must join its meshes again
+    Remint,
 }
 
 /// The outbox.

@@ -25,6 +25,9 @@ pub async fn run(asked: args::Daemon, context: &Context) -> Result<Exit, Failure
         args::Daemon::Logs { lines } => logs(lines, context),
         args::Daemon::Outbox(outbox) => super::outbox::run(outbox, context).await,
         args::Daemon::RotateToken => rotate_token(context).await,
+        args::Daemon::Recover => super::mend::recover(context),
+        args::Daemon::AcceptHost => super::mend::accept_host(context),
+        args::Daemon::Remint => super::mend::remint(context),
     }
 }
 

@@ -8,6 +8,7 @@ mod down;
 mod explain;
 mod inbox;
 mod invite;
+mod mend;
 mod mesh;
 mod outbox;
 mod reply;
