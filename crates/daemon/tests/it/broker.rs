@@ -63,6 +63,8 @@ pub struct Books {
     pub sends: Vec<SentFrame>,
     pub acks: Vec<Ack>,
     pub nacks: Vec<Nack>,
+    /// What the node said about its own books.
+    pub answers_heard: Vec<Answer>,
     pub receipt_acks: Vec<AckRef>,
     pub negotiations: Vec<NegotiationRequest>,
     pub questions: Vec<String>,
@@ -149,6 +151,7 @@ impl Broker {
             sends: Vec::new(),
             acks: Vec::new(),
             nacks: Vec::new(),
+            answers_heard: Vec::new(),
             receipt_acks: Vec::new(),
             negotiations: Vec::new(),
             questions: Vec::new(),
@@ -460,7 +463,11 @@ impl Broker {
     fn hear(&self, frame: ToBroker, writer: &Writer) -> Option<ToNode> {
         let mut books = self.books();
         match frame {
-            ToBroker::FeatureNegotiationRequest(_) | ToBroker::Answer(_) => None,
+            ToBroker::FeatureNegotiationRequest(_) => None,
+            ToBroker::Answer(answer) => {
+                books.answers_heard.push(answer);
+                None
+            }
             ToBroker::Send(send) => self.take(&mut books, send, writer),
             ToBroker::Ack(acks) => {
                 let rows = acks.rows.iter().map(|ack| ack.row.clone()).collect();

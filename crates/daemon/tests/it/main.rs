@@ -6,6 +6,7 @@ mod accept_table;
 mod broker;
 mod courier;
 mod door;
+mod explained;
 mod home;
 mod inbox;
 mod lifecycle;
