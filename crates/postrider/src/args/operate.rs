@@ -135,4 +135,7 @@ pub struct Serve {
     /// Days messages are kept, at least 90 [default: for ever]
     #[arg(long, value_name = "DAYS")]
     pub message_retention: Option<u32>,
+    /// A private host that webhooks may reach; may be given several times
+    #[arg(long, value_name = "HOST")]
+    pub webhook_allow_host: Vec<String>,
 }

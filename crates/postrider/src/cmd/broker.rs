@@ -86,6 +86,7 @@ fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
         },
         public_url: asked.public_url.clone(),
         identity,
+        webhook_allowed_hosts: asked.webhook_allow_host.clone(),
         message_retention: asked
             .message_retention
             .map(|days| Duration::from_secs(u64::from(days) * 24 * 3600)),

@@ -47,6 +47,8 @@ pub struct Setup {
     pub identity: Option<Identity>,
     /// How long messages are kept; nothing means for ever.
     pub message_retention: Option<Duration>,
+    /// Private hosts that webhooks may reach.
+    pub webhook_allowed_hosts: Vec<String>,
 }
 
 /// A broker on its door.
@@ -75,6 +77,7 @@ impl Setup {
             public_url: None,
             identity: None,
             message_retention: None,
+            webhook_allowed_hosts: Vec::new(),
         }
     }
 }
@@ -102,6 +105,7 @@ impl Fabric {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 public_url: setup.public_url.clone(),
                 message_retention: setup.message_retention,
+                webhook_allowed_hosts: setup.webhook_allowed_hosts,
             },
         };
         let broker = Broker::open(parts)
