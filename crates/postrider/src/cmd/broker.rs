@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use broker::limiter::Budgets;
 use model::error::Malformed;
+use model::webhook::Host;
 use model::{OsEntropy, SystemClock, limits};
 use net::tls::Identity;
 use tokio_util::sync::CancellationToken;
@@ -72,6 +73,8 @@ fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
         }
         (None, _) | (_, None) => None,
     };
+    let hosts: Result<Vec<Host>, Failure> =
+        asked.webhook_allow_host.iter().map(|host| parsed(host)).collect();
     let defaults = Budgets::default();
     Ok(Setup {
         store: store_of(asked.store.as_deref(), context)?,
@@ -81,12 +84,12 @@ fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
             .parse()
             .map_err(|error: broker::limiter::BackendUnknown| Failure::usage(error.to_string()))?,
         budgets: Budgets {
-            member: parsed(asked.limit_member.as_deref(), defaults.member)?,
-            mesh: parsed(asked.limit_mesh.as_deref(), defaults.mesh)?,
+            member: asked.limit_member.as_deref().map_or(Ok(defaults.member), parsed)?,
+            mesh: asked.limit_mesh.as_deref().map_or(Ok(defaults.mesh), parsed)?,
         },
         public_url: asked.public_url.clone(),
         identity,
-        webhook_allowed_hosts: asked.webhook_allow_host.clone(),
+        webhook_allowed_hosts: hosts?,
         message_retention: asked
             .message_retention
             .map(|days| Duration::from_secs(u64::from(days) * 24 * 3600)),
@@ -149,8 +152,5 @@ async fn check(store: Option<&str>, context: &Context) -> Result<Exit, Failure> 
 }
 
 fn store_of(asked: Option<&str>, context: &Context) -> Result<Store, Failure> {
-    asked.map_or_else(
-        || Ok(Store::Sqlite(ledger(&context.home))),
-        |text| text.parse().map_err(|error: Malformed| Failure::usage(error.to_string())),
-    )
+    asked.map_or_else(|| Ok(Store::Sqlite(ledger(&context.home))), parsed)
 }

@@ -11,6 +11,7 @@ use broker::limiter::{self, Backend, Budgets, Counters};
 use broker::{Broker, Config, Parts};
 use daemon::Invites;
 use ledger::{MeshSetup, Policies};
+use model::webhook::Host;
 use model::{Clock, Entropy, ErrorCode};
 use net::Secret;
 use net::guard::{Hosts, Origins, Policy, Site, protect, with_fallbacks};
@@ -48,7 +49,7 @@ pub struct Setup {
     /// How long messages are kept; nothing means for ever.
     pub message_retention: Option<Duration>,
     /// Private hosts that webhooks may reach.
-    pub webhook_allowed_hosts: Vec<String>,
+    pub webhook_allowed_hosts: Vec<Host>,
 }
 
 /// A broker on its door.
