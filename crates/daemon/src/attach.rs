@@ -66,7 +66,7 @@ impl Ground {
         make_private(&self.home.mesh(&entry.slug)).map_err(|error| error.to_string())?;
         let key = KeyPair::load_or_create(&self.home.keypair(&entry.slug), &*self.entropy)
             .map_err(|error| error.to_string())?;
-        let mailbox = self.open_mailbox(&entry.slug).await?;
+        let (mailbox, issuer) = (self.open_mailbox(&entry.slug).await?, self.home.issuer(&entry.slug));
         let clock = self.clock.clone();
         let mesh = Mesh::over(entry.slug, entry.node.clone(), mailbox, clock, self.entropy.clone()).await;
         let mesh = mesh.map_err(|error| error.to_string())?;
@@ -79,7 +79,7 @@ impl Ground {
             person: Some(person.unwrap_or_else(|| self.surroundings.person_name())),
             entropy: self.entropy.clone(),
         };
-        let keeper = Keeper { way, invites, resume: resume.clone(), version: self.version.clone() };
+        let keeper = Keeper { way, invites, issuer, resume: resume.clone(), version: self.version.clone() };
         self.tasks.spawn(keep(mesh.clone(), keeper, leave.clone()));
         Ok(Slot::Open { mesh, resume, leave })
     }

@@ -86,6 +86,11 @@ impl Home {
         self.mesh(slug).join("keypair.json")
     }
 
+    /// Whose signature one mesh's broker must show; kept beside the mailbox, which may be lost alone.
+    pub fn issuer(&self, slug: &str) -> PathBuf {
+        self.mesh(slug).join("issuer")
+    }
+
     /// Makes the root and the daemon's folder, closed to others.
     pub fn prepare(&self) -> io::Result<()> {
         make_private(&self.root)?;

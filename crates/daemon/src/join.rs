@@ -20,7 +20,7 @@ use crate::Invites;
 use crate::attach::{Attach, client};
 use crate::ground::{Ground, Slot};
 use crate::home::make_private;
-use crate::link::{Credential, LinkEnd, WayIn};
+use crate::link::{Credential, LinkEnd, WayIn, write_issuer};
 use crate::mesh::{LinkState, Mesh};
 use crate::settings::{Carrier, MeshEntry, Settings, SettingsError};
 
@@ -223,6 +223,7 @@ impl Ground {
     async fn store(&self, entry: &MeshEntry, join: &Join) -> Result<(), JoinError> {
         std::fs::rename(self.home.mesh(JOINING), self.home.mesh(&entry.slug)).map_err(files)?;
         std::fs::File::open(self.home.daemon()).and_then(|folder| folder.sync_all()).map_err(files)?;
+        write_issuer(&self.home.issuer(&entry.slug), join.invite.issuer_key).map_err(files)?;
         let mailbox = self.open_mailbox(&entry.slug).await.map_err(JoinError::Files)?;
         let facts = vec![Fact::IssuerKey(join.invite.issuer_key), Fact::Node(entry.node.clone())];
         let kept = mailbox.put_meta(facts).await;

@@ -27,6 +27,7 @@ mod mesh;
 mod metrics;
 mod operator;
 mod questions;
+mod recover;
 mod retention;
 mod send;
 pub mod settings;
@@ -46,6 +47,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use join::{Join, JoinError, Joined};
 pub use machine::{HostError, accept_host, remint};
+pub use recover::{RecoverError, Recovered, recover};
 pub use start::{Daemon, StartError};
 pub use surroundings::Surroundings;
 

@@ -14,7 +14,7 @@ mod terms;
 mod verdict;
 mod wayin;
 
-pub(crate) use keep::{Keeper, keep};
+pub(crate) use keep::{Keeper, keep, write_issuer};
 pub(crate) use live::{AskError, Live, NoAnswer};
 
 pub(crate) use terms::Terms;

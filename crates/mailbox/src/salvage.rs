@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use model::{Timestamp, limits};
+use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, ToSql, named_params, params_from_iter};
 use sqlite::StorageError;
@@ -140,6 +141,13 @@ impl Mailbox {
 
 /// Read-only, and when its log cannot be read, without its log.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = with_or_without_log(path)?;
+    // Otherwise a file that lost its end is not read at all; nothing is written either way.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
+    Ok(conn)
+}
+
+fn with_or_without_log(path: &Path) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let reads = |conn: &Connection| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));

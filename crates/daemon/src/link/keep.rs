@@ -1,5 +1,7 @@
 //! Keeps a mesh's link open as long as the process runs.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use super::session;
 use super::verdict::{LinkEnd, Next};
 use super::wayin::{Credential, Opened, WayIn};
 use crate::Invites;
+use crate::home::write_durably;
 use crate::mesh::{LinkState, Mesh};
 
 /// What keeping a link needs beside its mesh.
@@ -20,6 +23,8 @@ pub(crate) struct Keeper {
     pub(crate) way: WayIn,
     /// Where a fresh invite comes from, when the broker runs in this very process.
     pub(crate) invites: Option<Arc<dyn Invites>>,
+    /// Holds the trusted issuer for a mailbox that lost it.
+    pub(crate) issuer: PathBuf,
     /// An operator wants a link tried again now.
     pub(crate) resume: Arc<Notify>,
     pub(crate) version: String,
@@ -73,7 +78,7 @@ impl Keeper {
     /// invite if this process can make one.
     async fn way_in(&self, mesh: &Mesh) -> Result<Opened, LinkEnd> {
         let meta = mesh.mailbox.meta().await?;
-        let unknown = match meta.issuer_key {
+        let unknown = match meta.issuer_key.or_else(|| read_issuer(&self.issuer)) {
             Some(issuer) => match self.way.open(&issuer, Credential::Key).await {
                 Err(end @ LinkEnd::Refused { code: ErrorCode::UnknownNode, .. }) => end,
                 opened => return opened,
@@ -88,9 +93,20 @@ impl Keeper {
 
     /// Kept before anything is redeemed: a crash right after must leave a node that can come back.
     async fn trust(&self, mesh: &Mesh, issuer: NodeKey) -> Result<(), LinkEnd> {
+        write_issuer(&self.issuer, issuer).map_err(|error| LinkEnd::Storage(error.to_string()))?;
         let facts = vec![Fact::IssuerKey(issuer), Fact::Node(mesh.node.clone())];
         Ok(mesh.mailbox.put_meta(facts).await?)
     }
+}
+
+/// The issuer trusted at the join, as its file says.
+fn read_issuer(path: &Path) -> Option<NodeKey> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Trusts `issuer` durably.
+pub(crate) fn write_issuer(path: &Path, issuer: NodeKey) -> io::Result<()> {
+    write_durably(path, issuer.to_string().as_bytes(), 0o600)
 }
 
 fn not_joined() -> LinkEnd {

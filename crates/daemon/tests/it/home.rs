@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use daemon::home::Home as Files;
 use daemon::{Config, Daemon, OwnMesh, StartError, Surroundings};
@@ -21,6 +22,8 @@ pub struct Home {
     folder: TempDir,
     broker: Broker,
     clock: Arc<dyn Clock>,
+    /// What the next start finds around itself.
+    pub surroundings: Surroundings,
     running: Option<(Daemon, CancellationToken)>,
 }
 
@@ -39,7 +42,13 @@ impl Home {
 
     pub async fn with_clock(broker: &Broker, clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut home = Self { folder, broker: broker.clone(), clock, running: None };
+        let surroundings = Surroundings {
+            host: "mbp".to_owned(),
+            account: "jane".to_owned(),
+            machine_id: Some("linux:one".to_owned()),
+            ..Surroundings::default()
+        };
+        let mut home = Self { folder, broker: broker.clone(), clock, surroundings, running: None };
         home.start().await;
         home
     }
@@ -110,11 +119,7 @@ impl Home {
                 url: self.broker.url(),
                 invites: Arc::new(Letting(self.broker.clone())),
             }),
-            surroundings: Surroundings {
-                host: "mbp".to_owned(),
-                account: "jane".to_owned(),
-                ..Surroundings::default()
-            },
+            surroundings: self.surroundings.clone(),
             stop,
         }
     }
@@ -157,7 +162,7 @@ impl Home {
         let found = async {
             while mesh["link"] != state {
                 mesh = caller.get("/v1/health").await.body["meshes"][0].clone();
-                tokio::task::yield_now().await;
+                look_again().await;
             }
         };
         let waited = tokio::time::timeout(SOON, found).await;
@@ -173,7 +178,7 @@ impl Home {
                 if enough(&life) {
                     return life;
                 }
-                tokio::task::yield_now().await;
+                look_again().await;
             }
         };
         tokio::time::timeout(SOON, found).await.unwrap_or_else(|_| panic!("{id} does not get there"))
@@ -185,6 +190,11 @@ impl Home {
         assert_eq!(said.status, 200, "{said:?}");
         said.body
     }
+}
+
+/// Between two looks through the door: a loop without it would take the processor from what it waits for.
+pub async fn look_again() {
+    tokio::time::sleep(Duration::from_millis(5)).await;
 }
 
 /// Somebody who calls the local door.

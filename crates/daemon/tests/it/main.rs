@@ -12,3 +12,4 @@ mod inbox;
 mod lifecycle;
 mod link;
 mod operator;
+mod upkeep;

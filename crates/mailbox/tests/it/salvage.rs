@@ -111,6 +111,27 @@ async fn check(desk: &Desk, new: &Mailbox, salvaged: &Salvaged, page: usize) {
 }
 
 #[tokio::test]
+async fn a_file_that_lost_its_end_gives_what_stands_before() {
+    let desk = filled().await;
+    desk.mailbox.clone().close().await;
+    let whole = std::fs::read(desk.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("mailbox.db");
+    let pages = whole.len() / PAGE;
+    let mut kept = Vec::new();
+    for left in (pages / 2..pages).rev() {
+        std::fs::write(&damaged, &whole[..left * PAGE]).unwrap();
+        assert!(matches!(condition(&damaged), Condition::Damaged { .. }), "{left} pages left");
+        let (_folder, new, salvaged) = salvage(&damaged, desk.now);
+        new.recover().await.unwrap();
+        check(&desk, &new, &salvaged, left).await;
+        kept.push(salvaged.outbox);
+    }
+    assert!(kept[0] > ROWS / 2, "the last page lost: {kept:?}");
+    assert!(kept.is_sorted_by(|more, less| more >= less), "the more is lost, the less comes over: {kept:?}");
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_database_gives_nothing_and_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mailbox.db");
