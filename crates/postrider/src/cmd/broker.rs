@@ -96,10 +96,8 @@ fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
     })
 }
 
-fn parsed<T: FromStr<Err = Malformed>>(text: Option<&str>, default: T) -> Result<T, Failure> {
-    text.map_or(Ok(default), |text| {
-        text.parse().map_err(|error: Malformed| Failure::usage(error.to_string()))
-    })
+fn parsed<T: FromStr<Err = Malformed>>(text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|error: Malformed| Failure::usage(error.to_string()))
 }
 
 /// Off this machine words go behind TLS: ours, or a proxy's that the public address names.
