@@ -22,7 +22,8 @@ pub struct Surroundings {
 impl Surroundings {
     /// Looks around. The environment comes in as `variable`, so that it is read in one place.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let account = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_default();
+        let account =
+            variable("USER").or_else(|| variable("LOGNAME")).or_else(account_of_uid).unwrap_or_default();
         Self {
             host: host_name(),
             account,
@@ -46,6 +47,17 @@ impl Surroundings {
 
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The account's name as the system lists it, for a process that was started without a login.
+fn account_of_uid() -> Option<String> {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    })
 }
 
 fn machine_id() -> Option<String> {

@@ -87,7 +87,7 @@ pub struct Requeue {
 #[derive(Debug, Subcommand)]
 pub enum Broker {
     /// Serve a mesh
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Audit the books of a broker that is not running; exit 1 when they disagree
     Check {
         /// sqlite:PATH or postgres://…

@@ -24,7 +24,7 @@ const ORPHANS_SHOWN_MAX: usize = 100;
 
 pub async fn run(asked: args::Broker, context: &Context) -> Result<Exit, Failure> {
     match asked {
-        args::Broker::Serve(asked) => serve(asked, context).await,
+        args::Broker::Serve(asked) => serve(*asked, context).await,
         args::Broker::Check { store } => check(store.as_deref(), context).await,
     }
 }
