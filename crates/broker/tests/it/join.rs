@@ -47,7 +47,7 @@ async fn the_exchange_answers_at_the_seeds_path_too() {
 }
 
 #[tokio::test]
-async fn a_ticket_opens_one_link_of_sixty_four_that_try_at_once() {
+async fn a_ticket_opens_one_link_however_many_try_at_once() {
     let scene = Scene::open().await;
     let node = scene.stranger("lab");
     let invite = scene.broker.create_invite(None).await.unwrap();
