@@ -3,9 +3,11 @@
 //! To add one: a file in `prove/` with `pub fn run(request: &Request) -> anyhow::Result<Findings>`, and its line in
 //! [`PROOFS`]. Nothing else: list, help, report, page and exit code follow from the line.
 
+mod brokers;
 mod checker;
 mod kills;
 mod power_loss;
+mod races;
 mod report;
 
 use crate::facts::Facts;
@@ -46,6 +48,13 @@ pub struct Request<'workspace> {
 /// One line each.
 pub const PROOFS: &[Proof] = &[
     Proof {
+        name: "brokers",
+        about: "Two brokers over one PostgreSQL and one Redis, killed in turn, lose nothing and double nothing.",
+        unit: "seconds",
+        scale: 300,
+        run: brokers::run,
+    },
+    Proof {
         name: "checker",
         about: "The history checker is silent on legal histories and names every planted bug.",
         unit: "histories",
@@ -65,6 +74,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "commits",
         scale: 300,
         run: power_loss::run,
+    },
+    Proof {
+        name: "races",
+        about: "Of 64 copies of one id at once, with one text or two, one is accepted and paid for, on each store.",
+        unit: "ids a store",
+        scale: 10_000,
+        run: races::run,
     },
 ];
 

@@ -74,6 +74,16 @@ impl Home {
         Ok(Output::of(&process, status))
     }
 
+    /// Starts a command that runs until somebody ends it, such as `broker serve`, with faults armed.
+    pub fn spawn(&self, args: &[&str], faults: &[String]) -> std::io::Result<Process> {
+        let mut command = self.command();
+        command.args(args);
+        if !faults.is_empty() {
+            command.env("POSTRIDER_FAULT", faults.join(","));
+        }
+        Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
+    }
+
     /// The binary, pointed at this home and at nothing else.
     fn command(&self) -> Command {
         let mut command = Command::new(self.binary.path());

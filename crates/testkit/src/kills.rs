@@ -10,15 +10,15 @@
 //! - Writers record what they asked and were answered, readers what they saw; the judge sees nothing else.
 //! - Waiting for the end needs no quiet time: a last message in every lane, seen, says that all before it is there.
 
-mod audience;
-mod closing;
-mod door;
+pub(crate) mod audience;
+pub(crate) mod closing;
+pub(crate) mod door;
 mod follower;
 mod judge;
 mod life;
 mod schedule;
 mod stage;
-mod told;
+pub(crate) mod told;
 mod writer;
 
 use crate::bin::{Binary, CliError, Home, UpError};

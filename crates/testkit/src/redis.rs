@@ -4,6 +4,8 @@
 
 use crate::port;
 use crate::process::{Channel, LineNeverCame, Orphaned, Process};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -64,6 +66,16 @@ impl Private {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    /// Asks one command, its words separated by spaces; the strings and numbers of the answer, in order.
+    pub fn ask(&self, command: &str) -> std::io::Result<Vec<String>> {
+        let mut stream = BufReader::new(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?);
+        stream.get_mut().set_read_timeout(Some(START_BOUND))?;
+        stream.get_mut().write_all(format!("{command}\r\n").as_bytes())?;
+        let mut values = Vec::new();
+        read_values(&mut stream, &mut values)?;
+        Ok(values)
+    }
+
     /// kill -9.
     pub fn kill9(&mut self) {
         self.server.kill9();
@@ -110,6 +122,29 @@ impl Keyspace {
     /// What every key of the test begins with.
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+}
+
+/// One value of the server's protocol: a line, or a count with as many bytes or values behind it.
+fn read_values(stream: &mut impl BufRead, values: &mut Vec<String>) -> std::io::Result<()> {
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    let (kind, rest) = line.trim_end().split_at_checked(1).ok_or(ErrorKind::UnexpectedEof)?;
+    let count = || rest.parse::<usize>().map_err(|_| Error::new(ErrorKind::InvalidData, rest.to_owned()));
+    match kind {
+        "*" => (0..count()?).try_for_each(|_| read_values(stream, values)),
+        "$" if rest == "-1" => Ok(()),
+        "$" => {
+            let mut bytes = vec![0; count()? + 2];
+            stream.read_exact(&mut bytes)?;
+            values.push(String::from_utf8_lossy(&bytes).trim_end().to_owned());
+            Ok(())
+        }
+        "+" | ":" => {
+            values.push(rest.to_owned());
+            Ok(())
+        }
+        _ => Err(Error::new(ErrorKind::InvalidData, line.trim_end().to_owned())),
     }
 }
 

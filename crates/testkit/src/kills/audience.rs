@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 /// The topic everybody is subscribed to.
-pub(super) const TOPIC: &str = "general";
+pub(crate) const TOPIC: &str = "general";
 
 /// A member of the home.
 #[derive(Clone, Debug)]
-pub(super) struct Member {
+pub(crate) struct Member {
     /// Its name in the mesh.
     pub name: String,
     /// How the operator acts as it; none for the home's person.
@@ -16,7 +16,7 @@ pub(super) struct Member {
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(crate) enum Destination {
     /// The sender's own inbox.
     Me,
     /// The topic: everybody's inbox but the sender's.
@@ -24,10 +24,10 @@ pub(super) enum Destination {
 }
 
 impl Destination {
-    pub(super) const ALL: [Self; 2] = [Self::Me, Self::Topic];
+    pub(crate) const ALL: [Self; 2] = [Self::Me, Self::Topic];
 
     /// As it is asked for.
-    pub(super) fn to(self) -> String {
+    pub(crate) fn to(self) -> String {
         match self {
             Self::Me => "@me".to_owned(),
             Self::Topic => format!("#{TOPIC}"),
@@ -35,7 +35,7 @@ impl Destination {
     }
 
     /// The rung at which the sender's own row says that all is done: a topic's deliveries are the ledger's to know.
-    pub(super) fn last_rung(self) -> &'static str {
+    pub(crate) fn last_rung(self) -> &'static str {
         match self {
             Self::Me => "delivered",
             Self::Topic => "accepted",
@@ -43,7 +43,7 @@ impl Destination {
     }
 
     /// Every reader that must see a message of `sender` once.
-    pub(super) fn readers(self, sender: &Member, members: &[Member]) -> Vec<String> {
+    pub(crate) fn readers(self, sender: &Member, members: &[Member]) -> Vec<String> {
         let of = |member: &Member| [follower_of(&member.name), inbox_of(&member.name)];
         match self {
             Self::Me => of(sender).into_iter().chain([log_of(&sender.name)]).collect(),
@@ -56,28 +56,28 @@ impl Destination {
 }
 
 /// The reader that follows a member's inbox while the product dies around it.
-pub(super) fn follower_of(member: &str) -> String {
+pub(crate) fn follower_of(member: &str) -> String {
     format!("follower-{member}")
 }
 
 /// The reader of a member's inbox from the start, after the run.
-pub(super) fn inbox_of(member: &str) -> String {
+pub(crate) fn inbox_of(member: &str) -> String {
     format!("inbox-{member}")
 }
 
 /// The reader of a log from the start, after the run: the topic's, or of a member with itself.
-pub(super) fn log_of(name: &str) -> String {
+pub(crate) fn log_of(name: &str) -> String {
     format!("log-{name}")
 }
 
 /// The text that belongs to an id, so that a reader can tell a message whose text was changed.
-pub(super) fn text_of(id: &str) -> String {
+pub(crate) fn text_of(id: &str) -> String {
     format!("the text of {id}")
 }
 
 /// A message as any door shows it.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub client_message_id: String,
     pub sender: String,
     pub place: Place,
@@ -87,7 +87,7 @@ pub(super) struct Row {
 
 /// A message's id and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub message_id: String,
     pub conversation: String,
     pub seq: u64,
@@ -95,7 +95,7 @@ pub(super) struct Place {
 
 impl Row {
     /// The row in a JSON message; none when a field is missing.
-    pub(super) fn of(message: &Value) -> Option<Self> {
+    pub(crate) fn of(message: &Value) -> Option<Self> {
         let text = |field: &str| message[field].as_str().map(str::to_owned);
         Some(Self {
             client_message_id: text("client_message_id")?,
@@ -113,7 +113,7 @@ impl Row {
 
 impl Place {
     /// The place a receipt names; none while the message is not accepted.
-    pub(super) fn told_by(receipt: &Value) -> Option<Self> {
+    pub(crate) fn told_by(receipt: &Value) -> Option<Self> {
         Some(Self {
             message_id: receipt["broker_message_id"].as_str()?.to_owned(),
             conversation: receipt["conversation"].as_str()?.to_owned(),

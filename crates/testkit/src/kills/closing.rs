@@ -126,7 +126,7 @@ fn read_log(
     Ok(())
 }
 
-fn whole_log(door: &mut Door, question: &Value) -> Result<Vec<Row>, KillsError> {
+pub(crate) fn whole_log(door: &mut Door, question: &Value) -> Result<Vec<Row>, KillsError> {
     let mut pages: Vec<Vec<Row>> = Vec::new();
     let mut asked = question.clone();
     asked["limit"] = ROWS.into();

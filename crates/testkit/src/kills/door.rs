@@ -14,7 +14,7 @@ const ANSWER_BOUND: Duration = Duration::from_secs(30);
 
 /// A client of the local door, as one member.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(crate) struct Door {
     socket: PathBuf,
     /// Whom the operator acts as; none for the home's person itself.
     acting_as: Option<String>,
@@ -23,18 +23,18 @@ pub(super) struct Door {
 
 /// An answer that came whole.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub body: Value,
 }
 
 impl Door {
-    pub(super) fn new(socket: PathBuf, acting_as: Option<String>) -> Self {
+    pub(crate) fn new(socket: PathBuf, acting_as: Option<String>) -> Self {
         Self { socket, acting_as, stream: None }
     }
 
     /// Connects when it is not connected. Nothing was asked yet, so a refusal here says nothing about a message.
-    pub(super) fn connect(&mut self) -> Result<()> {
+    pub(crate) fn connect(&mut self) -> Result<()> {
         if self.stream.is_none() {
             let stream = UnixStream::connect(&self.socket)?;
             stream.set_read_timeout(Some(ANSWER_BOUND))?;
@@ -44,11 +44,11 @@ impl Door {
         Ok(())
     }
 
-    pub(super) fn get(&mut self, path: &str) -> Result<Answer> {
+    pub(crate) fn get(&mut self, path: &str) -> Result<Answer> {
         self.ask("GET", path, "")
     }
 
-    pub(super) fn post(&mut self, path: &str, body: &Value) -> Result<Answer> {
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<Answer> {
         self.ask("POST", path, &body.to_string())
     }
 
@@ -70,7 +70,7 @@ impl Door {
     }
 }
 
-fn read_answer(stream: &mut impl BufRead) -> Result<Answer> {
+pub(crate) fn read_answer(stream: &mut impl BufRead) -> Result<Answer> {
     let head = read_line(stream)?;
     let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
     let status = status.ok_or_else(|| malformed(&head))?;

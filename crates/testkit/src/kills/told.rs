@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(crate) struct Told {
     receipts: Mutex<Vec<(MessageKey, Place)>>,
 }
 
 impl Told {
-    pub(super) fn note(&self, sender: &str, id: &str, place: Place) {
+    pub(crate) fn note(&self, sender: &str, id: &str, place: Place) {
         let key = MessageKey { sender: sender.to_owned(), id: id.to_owned() };
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).push((key, place));
     }
 
     /// How many receipts there are, and a sentence for each that the logs do not bear out.
-    pub(super) fn compare(&self, logs: &BTreeMap<MessageKey, Place>) -> (u64, Vec<String>) {
+    pub(crate) fn compare(&self, logs: &BTreeMap<MessageKey, Place>) -> (u64, Vec<String>) {
         let receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
         let amiss = receipts.iter().filter_map(|(key, told)| sentence(key, told, logs.get(key))).collect();
         (receipts.len() as u64, amiss)

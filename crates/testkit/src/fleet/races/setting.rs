@@ -1,0 +1,136 @@
+//! A broker with its store, a shared limiter, and two members with a token each.
+
+use super::Store;
+use crate::bin::Binary;
+use crate::fleet::FleetError;
+use crate::fleet::caller::{ANSWER_BOUND, Caller};
+use crate::fleet::servers::{Broker, Node};
+use crate::kills::audience::Row;
+use crate::kills::closing::whole_log;
+use crate::kills::door::Answer;
+use crate::postgres::Database;
+use crate::redis;
+use serde_json::json;
+use std::net::SocketAddr;
+use tempfile::TempDir;
+
+/// Where every copy goes.
+pub(super) const TO: &str = "#race";
+const TOPIC: &str = "race";
+/// Messages that put a budget so far ahead of the clock that it does not become whole between two ids.
+const PRIMERS: usize = 60;
+/// What the primers' ids begin with.
+pub(super) const PRIMER: &str = "primer";
+
+pub(super) struct Setting {
+    /// The token of the member that sends twins.
+    pub twins: String,
+    /// The token of the member that sends rivals.
+    pub rivals: String,
+    node: Node,
+    broker: Broker,
+    keys: Arrivals<String>,
+    redis: redis::Private,
+    _database: Option<Database>,
+    _file: TempDir,
+}
+
+/// Something of each kind: where its arrival instant is kept, or the instant in microseconds.
+pub(super) struct Arrivals<T> {
+    pub twins: T,
+    pub rivals: T,
+}
+
+impl Setting {
+    pub(super) fn open(binary: &Binary, store: Store, faults: &[String]) -> Result<Self, FleetError> {
+        let (file, redis) = (TempDir::new()?, redis::Private::start()?);
+        let database = match store {
+            Store::Sqlite => None,
+            Store::Postgres => Some(Database::create()?),
+        };
+        let books = match &database {
+            Some(database) => database.url(),
+            None => format!("sqlite:{}", file.path().join("ledger.db").display()),
+        };
+        let limiter = redis.url();
+        // A day's worth at one a second is the largest budget there is; the mesh's must never be the one to refuse.
+        let args = [
+            "--store",
+            &books,
+            "--limiter",
+            &limiter,
+            "--limit-member",
+            "1:86400",
+            "--limit-mesh",
+            "1000000",
+        ];
+        let broker = Broker::start(binary, &args.map(str::to_owned), faults)?;
+        let invite = broker.owner_invite.clone().unwrap_or_default();
+        let node = Node::join(binary, "starter", &invite)?;
+        node.quiet(&["topic", "create", TOPIC])?;
+        let token = |name| node.quiet(&["token", "create", "--as", name]);
+        let (twins, rivals) = (token("twins")?, token("rivals")?);
+        let twins_key = prime(&broker, &twins, &redis, &[])?;
+        let rivals_key = prime(&broker, &rivals, &redis, std::slice::from_ref(&twins_key))?;
+        let keys = Arrivals { twins: twins_key, rivals: rivals_key };
+        Ok(Self { twins, rivals, node, broker, keys, redis, _database: database, _file: file })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.broker.address
+    }
+
+    /// Both members' arrival instants.
+    pub(super) fn paid_until(&self) -> Result<Arrivals<u64>, FleetError> {
+        let read = |key: &String| {
+            let found = self.redis.ask(&format!("GET {key}"))?;
+            let instant = found.first().and_then(|text| text.parse().ok());
+            instant
+                .ok_or_else(|| FleetError::Unreadable { asked: key.clone(), answered: format!("{found:?}") })
+        };
+        Ok(Arrivals { twins: read(&self.keys.twins)?, rivals: read(&self.keys.rivals)? })
+    }
+
+    /// Every row of the topic's log that is no primer.
+    pub(super) fn log(&self) -> Result<Vec<Row>, FleetError> {
+        let question = json!({ "what": "topic_history", "topic": TOPIC });
+        let mut rows = whole_log(&mut self.node.door(), &question)?;
+        rows.retain(|row| !row.client_message_id.starts_with(PRIMER));
+        Ok(rows)
+    }
+}
+
+/// Spends the primers of a member and learns the name of its budget: the one that was not there before.
+fn prime(
+    broker: &Broker,
+    token: &str,
+    redis: &redis::Private,
+    known: &[String],
+) -> Result<String, FleetError> {
+    let mut caller = Caller::new(vec![broker.address], 0, token);
+    for n in 0..PRIMERS {
+        post_primer(&mut caller, n)?;
+    }
+    let found = redis.ask("KEYS rl:*:*")?;
+    let new = found.iter().find(|key| !known.contains(key)).cloned();
+    new.ok_or_else(|| FleetError::Unreadable {
+        asked: "a member's budget".to_owned(),
+        answered: format!("{found:?}"),
+    })
+}
+
+/// A call that costs nothing: its message is known.
+pub(super) fn prove_who(caller: &mut Caller) -> Result<(), FleetError> {
+    post_primer(caller, 0)
+}
+
+fn post_primer(caller: &mut Caller, n: usize) -> Result<(), FleetError> {
+    caller.ask(&json!({"to": TO, "body": "x", "client_message_id": format!("{PRIMER}{n}")}))?;
+    let Answer { status, body } = caller.answer(ANSWER_BOUND)?;
+    match status {
+        200 | 201 => Ok(()),
+        _ => {
+            Err(FleetError::Unreadable { asked: "a primer".to_owned(), answered: format!("{status} {body}") })
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `postrider broker serve` and `postrider daemon up` as processes.
+
+use super::FleetError;
+use crate::bin::{Binary, Home};
+use crate::kills::door::Door;
+use crate::port;
+use crate::process::{Channel, Process};
+use crate::wait::wait_for;
+use serde_json::Value;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// A start that recovers a store, on a busy machine.
+const READY_BOUND: Duration = Duration::from_secs(60);
+
+/// A broker at an address that stays its own over its lives.
+pub(super) struct Broker {
+    pub address: SocketAddr,
+    /// The invite of its mesh's owner, while there is none.
+    pub owner_invite: Option<String>,
+    home: Home,
+    args: Vec<String>,
+    process: Process,
+}
+
+/// A home with its daemon, joined to the mesh.
+pub(super) struct Node {
+    home: Home,
+    socket: std::path::PathBuf,
+    _process: Process,
+}
+
+impl Broker {
+    /// Starts one; `args` are those beyond the listener and `--json`.
+    pub(super) fn start(binary: &Binary, args: &[String], faults: &[String]) -> Result<Self, FleetError> {
+        let home = Home::new(binary.clone())?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
+        let (process, ready) = live(&home, address, args, faults)?;
+        let owner_invite = ready["owner_invite"].as_str().map(str::to_owned);
+        Ok(Self { address, owner_invite, home, args: args.to_vec(), process })
+    }
+
+    /// kill -9, when it still runs.
+    pub(super) fn kill9(&mut self) {
+        self.process.kill9();
+    }
+
+    /// Waits for `moment`; true when it ended meanwhile by itself.
+    pub(super) fn ends_within(&mut self, moment: Duration) -> bool {
+        self.process.wait_exit(moment).is_ok()
+    }
+
+    /// The next life, at the same address.
+    pub(super) fn restart(&mut self, faults: &[String]) -> Result<(), FleetError> {
+        // Somebody's outgoing connection may hold the port for a moment, and the database may be starting.
+        let mut last = None;
+        let started = wait_for("the broker to start again", READY_BOUND, || {
+            match live(&self.home, self.address, &self.args, faults) {
+                Ok((process, _)) => Some(process),
+                Err(error) => {
+                    last = Some(error);
+                    None
+                }
+            }
+        });
+        match (started, last) {
+            (Ok(process), _) => self.process = process,
+            (Err(_), Some(error)) => return Err(error),
+            (Err(waited), None) => return Err(waited.into()),
+        }
+        Ok(())
+    }
+
+    /// `broker check` of a store, as its exit code and what it said.
+    pub(super) fn check(&self, store: &str) -> Result<(Option<i32>, String), FleetError> {
+        let output = self.home.cli(&["broker", "check", "--store", store, "--json"])?;
+        Ok((output.code(), format!("{}{}", output.stdout, output.stderr)))
+    }
+}
+
+fn live(
+    home: &Home,
+    address: SocketAddr,
+    args: &[String],
+    faults: &[String],
+) -> Result<(Process, Value), FleetError> {
+    let listen = address.to_string();
+    let mut all = vec!["broker", "serve", "--json", "--listen", &listen];
+    all.extend(args.iter().map(String::as_str));
+    let process = home.spawn(&all, faults)?;
+    let ready = ready_line(&process)?;
+    Ok((process, ready))
+}
+
+impl Node {
+    /// A home named `name` whose person has the same name, in by `invite`.
+    pub(super) fn join(binary: &Binary, name: &str, invite: &str) -> Result<Self, FleetError> {
+        let home = Home::new(binary.clone())?;
+        let process = home.spawn(&["daemon", "up", "--json"], &[])?;
+        let ready = ready_line(&process)?;
+        let socket = ready["socket"].as_str().map(Into::into);
+        let socket = socket.ok_or_else(|| FleetError::Unreadable {
+            asked: "the socket in the ready line".to_owned(),
+            answered: ready.to_string(),
+        })?;
+        home.cli(&["join", invite, "--node", name, "--person", name])?.done();
+        Ok(Self { home, socket, _process: process })
+    }
+
+    /// A command that must succeed; what it printed with `--quiet`.
+    pub(super) fn quiet(&self, args: &[&str]) -> Result<String, FleetError> {
+        let all: Vec<&str> = ["--quiet"].into_iter().chain(args.iter().copied()).collect();
+        Ok(self.home.cli(&all)?.done().stdout.trim().to_owned())
+    }
+
+    /// A client of its local door.
+    pub(super) fn door(&self) -> Door {
+        Door::new(self.socket.clone(), None)
+    }
+}
+
+fn ready_line(process: &Process) -> Result<Value, FleetError> {
+    let parsed = |line: &str| serde_json::from_str::<Value>(line).ok();
+    let is_ready = |line: &str| parsed(line).is_some_and(|value| value["event"] == "ready");
+    let line = process.line(Channel::Stdout, "its ready line", READY_BOUND, is_ready)?;
+    Ok(parsed(&line).unwrap_or_default())
+}
