@@ -92,6 +92,8 @@ fn connect(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection
     // SQLite copies the log when the last connection goes. A file that is refused here shall keep its log,
     // and one that is closed has been copied by its writer before.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
+    // A plan that depends on a bound value is made anew whenever the value changes: the cache would cache nothing.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(fail)?;
     // SQLite opens what it may not write read-only, without a word.
     if role != Role::Reader && conn.is_readonly(rusqlite::MAIN_DB).map_err(fail)? {
         return Err(OpenError::ReadOnly { path: Arc::clone(path), detail: "the file is read-only".into() });

@@ -259,3 +259,19 @@ fn a_job_may_own_the_last_handle() {
     release.send(()).unwrap();
     assert!(wait.recv().is_err(), "the job ran to its end on a thread that could not wait for itself");
 }
+
+#[test]
+fn a_statement_is_planned_once_however_often_it_is_bound() {
+    let folder = tempdir().unwrap();
+    let db = open(&folder);
+    let replanned = |conn: &sqlite::rusqlite::Connection| -> Result<i32, StorageError> {
+        let mut page = conn.prepare("SELECT word FROM note WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+        for round in 0..10 {
+            page.query_map([round, round + 1], |row| row.get::<_, String>(0))?
+                .collect::<Result<Vec<_>, _>>()?;
+        }
+        Ok(page.get_status(sqlite::rusqlite::StatementStatus::RePrepare))
+    };
+    assert_eq!(db.write_blocking("plan", replanned).unwrap(), 0);
+    assert_eq!(db.read_blocking("plan", replanned).unwrap(), 0);
+}
