@@ -18,7 +18,7 @@ use crate::broker::Shared;
 use crate::metrics::Metrics;
 
 /// How often an outcome is told to a ledger that does not take it: a success forgotten is a call made twice.
-const SETTLE_TRIES: u32 = 6;
+const SETTLE_TRIES: u32 = 4;
 
 /// Pushes until the broker stops.
 pub(crate) async fn keep(shared: Arc<Shared>) {

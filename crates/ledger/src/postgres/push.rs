@@ -32,7 +32,7 @@ struct Keys {
 
 /// Whether a claim would do anything: asked of a snapshot, so that a look in vain writes nothing and wakes nobody.
 pub(super) async fn is_due(tx: &Tx) -> Result<bool, StorageError> {
-    for (member, _) in due(tx, None).await? {
+    for member in members_due(tx).await? {
         if room_of(tx, member).await? > 0 {
             return Ok(true);
         }
@@ -41,10 +41,8 @@ pub(super) async fn is_due(tx: &Tx) -> Result<bool, StorageError> {
 }
 
 pub(super) async fn claim(tx: &Tx, limit: usize) -> Result<Vec<Push>, StorageError> {
-    let mut members: Vec<i64> = due(tx, None).await?.into_iter().map(|(member, _)| member).collect();
-    members.dedup();
     let mut pushes = Vec::new();
-    for member in members {
+    for member in members_due(tx).await? {
         if pushes.len() >= limit || tx.one(sql!("webhook_take"), &[&member]).await?.is_none() {
             continue;
         }
@@ -97,6 +95,13 @@ pub(super) async fn settle(
         }
     };
     Ok(if held { PushSettled::Recorded } else { PushSettled::ClaimLost })
+}
+
+/// Members for whom something is due, each once, however many logs wait for its endpoint.
+async fn members_due(tx: &Tx) -> Result<Vec<i64>, StorageError> {
+    let mut members: Vec<i64> = due(tx, None).await?.into_iter().map(|(member, _)| member).collect();
+    members.dedup();
+    Ok(members)
 }
 
 /// Members and their logs in which something is due, who waited longest first.

@@ -45,6 +45,7 @@ const fn malformed(expected: &'static str) -> Malformed {
 
 const FORM: Malformed = malformed("an address such as https://example.org/hook");
 const HOST: Malformed = malformed("an address whose host is a DNS name, a.b.c.d or [IPv6]");
+const HOST_ALONE: Malformed = Malformed::new("host", "a DNS name, a.b.c.d or [IPv6]");
 
 impl WebhookUrl {
     /// How to speak.
@@ -112,7 +113,12 @@ impl FromStr for WebhookUrl {
             Scheme::Https => 443,
         };
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-        Ok(Self { scheme, host: host.parse()?, port: port.filter(|port| *port != own), target })
+        Ok(Self {
+            scheme,
+            host: host.parse().map_err(|_| HOST)?,
+            port: port.filter(|port| *port != own),
+            target,
+        })
     }
 }
 
@@ -130,7 +136,10 @@ impl FromStr for Host {
     type Err = Malformed;
     fn from_str(text: &str) -> Result<Self, Malformed> {
         if let Some(inside) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            return inside.parse::<Ipv6Addr>().map(|address| Host::Address(address.into())).map_err(|_| HOST);
+            return inside
+                .parse::<Ipv6Addr>()
+                .map(|address| Host::Address(address.into()))
+                .map_err(|_| HOST_ALONE);
         }
         // Only four plain decimal numbers parse: a leading zero would be octal to some readers.
         if let Ok(address) = text.parse::<Ipv4Addr>() {
@@ -141,7 +150,7 @@ impl FromStr for Host {
         let numeric = last.starts_with(|c: char| c.is_ascii_digit())
             && (last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x"));
         if numeric || name.len() > 253 || !name.split('.').all(is_label) {
-            return Err(HOST);
+            return Err(HOST_ALONE);
         }
         Ok(Host::Name(name))
     }
