@@ -73,7 +73,7 @@ pub struct Outcome {
     pub rivals: Paid,
     /// Ids whose message is not in the log.
     pub lost: u64,
-    /// Ids with more than one message, in the answers or in the log.
+    /// Ids with more than one message in the log.
     pub doubled: u64,
     /// Everything that must not be, a sentence each.
     pub broken: Vec<String>,
@@ -137,7 +137,6 @@ impl Outcome {
         for (why, times) in lane.asked_again {
             *self.asked_again.entry(why).or_default() += times;
         }
-        self.doubled += lane.doubled;
         self.broken.extend(lane.broken);
     }
 

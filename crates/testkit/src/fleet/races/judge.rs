@@ -34,7 +34,6 @@ pub(super) fn copies(outcome: &mut Outcome, id: u64, copies: &[Copied]) {
     outcome.accepted += with(201);
     outcome.duplicates += with(200);
     outcome.conflicts += with(409);
-    outcome.doubled += u64::from(with(201) > 1);
     outcome.broken.extend(wrong(copies).map(|wrong| format!("id {id}: {wrong}")));
 }
 
