@@ -49,7 +49,7 @@ pub(super) fn audit(stage: &Stage, servers: &mut Servers) -> Result<(), FleetErr
     servers.postgres.execute("postgres", older)?;
     let (code, said) = servers.brokers[0].check(&servers.postgres.url())?;
     if code != Some(0) {
-        stage.note_amiss(format!("broker check ended with {code:?}: {said}"));
+        stage.note_amiss(format!("broker check ended with {code:?}: {}", said.trim()));
     }
     Ok(())
 }
