@@ -5,8 +5,8 @@ use std::time::Duration;
 use testkit::bin::Binary;
 use testkit::kills::{AT_RANDOM, Commit, Outcome, POINT_NOT_REACHED, Plan, Planted};
 
-/// Deaths in the window of a planted bug; few are enough, because every second one falls into it for certain.
-const CONTROL_KILLS: u64 = 8;
+/// Deaths in the window of a planted bug; every second one falls into it for certain.
+const CONTROL_KILLS: u64 = 20;
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     let binary = Binary::at(request.faulted_binary()?);

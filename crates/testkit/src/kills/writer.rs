@@ -13,6 +13,8 @@ use serde_json::json;
 const BURST_MAX: u64 = 6;
 /// How long such a wait lasts; a lost one costs nothing.
 const WAIT_S: u64 = 2;
+/// How many lives are asked for the same rung.
+const LIVES_ASKED: usize = 2;
 /// Of a hundred calls without an answer, so many are never asked again: their outcome stays unknown.
 const ABANDON_PERCENT: u64 = 10;
 /// A door that refuses this often in a row is not about to take the message.
@@ -74,7 +76,7 @@ impl<'stage> Writer<'stage> {
             if until_wait > 0 {
                 until_wait -= 1;
             } else if taken {
-                self.wait_for_rung(&id, destination);
+                self.wait_for_rung(&id, destination)?;
                 until_wait = self.seeded.below(BURST_MAX);
             }
         }
@@ -152,14 +154,21 @@ impl<'stage> Writer<'stage> {
         })
     }
 
-    /// Looks on until the message came as far as its sender can see, and keeps what it is told.
-    fn wait_for_rung(&mut self, id: &str, destination: Destination) {
+    /// Looks on until the message came as far as its sender can see, and keeps what it is told. After a death in
+    /// between the next life is asked: what it says before it has heard from its broker is a receipt too.
+    fn wait_for_rung(&mut self, id: &str, destination: Destination) -> Result<(), KillsError> {
         let path = format!("/v1/messages/{id}?rung={}&wait={WAIT_S}", destination.last_rung());
-        if let Ok(Answer { status: 200, body }) = self.door.get(&path)
-            && let Some(place) = Place::told_by(&body)
-        {
-            self.stage.told.note(&self.member.name, id, place);
+        for _ in 0..LIVES_ASKED {
+            if !self.stage.await_listening(&mut self.door)? {
+                break;
+            }
+            let Ok(answer) = self.door.get(&path) else { continue };
+            if let Some(place) = Place::told_by(&answer.body) {
+                self.stage.told.note(&self.member.name, id, place);
+            }
+            break;
         }
+        Ok(())
     }
 
     fn note(&self, outcome: Outcome, id: &str, destination: Destination) -> Result<(), KillsError> {
