@@ -17,6 +17,9 @@ const HIGH_PERCENT: u8 = 80;
 /// From here on nothing new is taken; what is queued still drains.
 const FULL_PERCENT: u8 = 95;
 
+/// From here on nothing new is begun.
+const SPENT_PERCENT: u8 = 100;
+
 /// The pressure as last seen.
 pub(crate) struct Disk {
     folder: PathBuf,
@@ -63,6 +66,14 @@ impl Disk {
             Pressure::Low | Pressure::High => Ok(()),
             Pressure::Full => Err(Refusal::plain(ErrorCode::InsufficientStorage)),
         }
+    }
+
+    /// Refuses a new event stream when nothing is left at all; mail that comes still finds its place.
+    pub(crate) fn check_streams(&self) -> Result<(), Refusal> {
+        if self.percent() >= SPENT_PERCENT {
+            return Err(Refusal::plain(ErrorCode::InsufficientStorage));
+        }
+        Ok(())
     }
 
     /// The share of what may be used that is used.
@@ -138,6 +149,7 @@ mod tests {
         for (percent, taken) in [(0, true), (80, true), (94, true), (95, false), (100, false)] {
             disk.percent.store(percent, Ordering::Relaxed);
             assert_eq!(disk.check().is_ok(), taken, "{percent} %");
+            assert_eq!(disk.check_streams().is_ok(), percent < 100, "{percent} %");
         }
         assert!(!disk.problems().is_empty());
     }

@@ -25,19 +25,39 @@ pub(crate) enum Delivery {
     Receipts(Vec<ReceiptRow>),
 }
 
-/// Takes deliveries until the link is over.
+/// Takes deliveries until the link is over. What waits together is stored together.
 pub(crate) async fn receive(mesh: &Mesh, live: &Live, mut arriving: mpsc::Receiver<Delivery>) -> LinkEnd {
-    while let Some(delivery) = arriving.recv().await {
-        let taken = match delivery {
-            Delivery::Mail { rows, poison } => take_mail(mesh, live, rows, poison).await,
-            Delivery::Acked(rows) => confirm(mesh, live, rows).await,
-            Delivery::Receipts(rows) => take_receipts(mesh, live, rows).await,
-        };
-        if let Err(end) = taken {
-            return end;
+    let mut waiting = Vec::new();
+    while arriving.recv_many(&mut waiting, limits::FRAME_MESSAGES_MAX).await > 0 {
+        for delivery in joined(std::mem::take(&mut waiting)) {
+            let taken = match delivery {
+                Delivery::Mail { rows, poison } => take_mail(mesh, live, rows, poison).await,
+                Delivery::Acked(rows) => confirm(mesh, live, rows).await,
+                Delivery::Receipts(rows) => take_receipts(mesh, live, rows).await,
+            };
+            if let Err(end) = taken {
+                return end;
+            }
         }
     }
     LinkEnd::Lost("the link is over".to_owned())
+}
+
+/// Neighbours of one kind as one, in the same order: a commit then serves them all.
+fn joined(deliveries: Vec<Delivery>) -> Vec<Delivery> {
+    let mut joined: Vec<Delivery> = Vec::new();
+    for delivery in deliveries {
+        match (joined.last_mut(), delivery) {
+            (Some(Delivery::Mail { rows, poison }), Delivery::Mail { rows: more, poison: worse }) => {
+                rows.extend(more);
+                poison.extend(worse);
+            }
+            (Some(Delivery::Acked(rows)), Delivery::Acked(more)) => rows.extend(more),
+            (Some(Delivery::Receipts(rows)), Delivery::Receipts(more)) => rows.extend(more),
+            (_, delivery) => joined.push(delivery),
+        }
+    }
+    joined
 }
 
 /// Tells every rung the broker has not confirmed.
@@ -226,6 +246,22 @@ mod tests {
     fn a_row_that_cannot_be_read_is_named_and_its_neighbours_are_kept() {
         let bad = row(&format!(r#"{{"id":"{ID}","body":7}}"#));
         assert_eq!(salvaged(&[good(), bad, good()]), Some((2, vec![ID.to_owned()])));
+    }
+
+    #[test]
+    fn what_waits_together_is_joined_and_keeps_its_order() {
+        let mail = || salvage(&format!(r#"{{"type":"mail","rows":[{}]}}"#, good())).unwrap();
+        let waiting =
+            vec![mail(), mail(), Delivery::Acked(Vec::new()), mail(), Delivery::Receipts(Vec::new())];
+        let shape: Vec<usize> = joined(waiting)
+            .iter()
+            .map(|delivery| match delivery {
+                Delivery::Mail { rows, .. } => rows.len(),
+                Delivery::Acked(_) => 10,
+                Delivery::Receipts(_) => 20,
+            })
+            .collect();
+        assert_eq!(shape, [2, 10, 1, 20]);
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
         .route("/v1/outbox/requeue", post(outbox::requeue))
         .route("/v1/outbox/abort", post(outbox::abort))
         .route("/v1/topic/history", get(topics::history))
+        .route("/v1/topic/subscribe", post(topics::subscribe))
+        .route("/v1/topic/unsubscribe", post(topics::unsubscribe))
         .route("/v1/topic/list", get(topics::list))
         .route("/v1/peers", get(topics::peers))
         .route("/v1/ask", post(topics::ask))

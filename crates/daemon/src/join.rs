@@ -277,7 +277,7 @@ async fn linked(mesh: &Mesh) -> Result<MemberName, JoinError> {
 
 fn refused(end: LinkEnd) -> JoinError {
     match end {
-        LinkEnd::Refused { code, message } => JoinError::Refused { code, message },
+        LinkEnd::Refused { code, message, .. } => JoinError::Refused { code, message },
         LinkEnd::IssuerChanged => JoinError::Refused {
             code: ErrorCode::Forbidden,
             message: "the answer was not signed by the key the invite names; do not trust that address"

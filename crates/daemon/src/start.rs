@@ -181,7 +181,7 @@ fn enter_own(home: &Home, settings: &mut Settings, own: &OwnMesh, config: &Confi
     Ok(settings.write(&home.config())?)
 }
 
-/// The port of the last start when it is free, so that callers that remember it find it; else any.
+/// The port of a process that was killed, when it is free, so that callers that read it find us; else any.
 async fn open_http(ground: &Arc<Ground>) -> Result<Option<SocketAddr>, StartError> {
     let path = ground.home.http_port();
     let last: Option<u16> = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());

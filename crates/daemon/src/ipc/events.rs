@@ -54,6 +54,7 @@ pub(super) async fn stream(
 ) -> Result<Response, Refusal> {
     let asked: Asked = super::query(&uri)?;
     let actor = Arc::new(ground.act(&caller, asked.mesh.as_deref(), line(&headers, ACT_AS_HEADER)?)?);
+    ground.disk.check_streams()?;
     let place = ground.streams.clone().try_acquire_owned();
     let place = place.map_err(|_| Refusal::plain(ErrorCode::TooManyStreams))?;
     let mut lines = VecDeque::new();

@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
-use model::ErrorCode;
+use model::{ErrorCode, TopicName};
 use net::respond::{Json, Refusal, json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -41,6 +41,14 @@ pub(super) struct AnyQuestion {
     question: Question,
 }
 
+/// `POST /v1/topic/subscribe` and `/unsubscribe`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OfTopic {
+    topic: String,
+    mesh: Option<String>,
+}
+
 #[derive(Serialize)]
 struct Peers {
     mesh: String,
@@ -60,7 +68,7 @@ pub(super) async fn history(
     uri: Uri,
 ) -> Result<Response, Refusal> {
     let asked: History = super::query(&uri)?;
-    let topic = asked.topic.strip_prefix('#').unwrap_or(&asked.topic).parse()?;
+    let topic = topic(&asked.topic)?;
     let page = PageRequest { before: asked.before, limit: asked.limit };
     let question = Question::TopicHistory { topic, page };
     let (_, answer) = put(&ground, &caller, &headers, asked.mesh.as_deref(), question).await?;
@@ -89,6 +97,34 @@ pub(super) async fn peers(
     let asked = asked.mesh.as_deref();
     let (mesh, peers) = put(&ground, &caller, &headers, asked, Question::Members).await?;
     Ok(json(StatusCode::OK, &Peers { mesh, peers }))
+}
+
+/// The acting member gets the topic from now on; asked again it changes nothing.
+pub(super) async fn subscribe(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Json(asked): Json<OfTopic>,
+) -> Result<Response, Refusal> {
+    let question = Question::TopicSubscribe { topic: topic(&asked.topic)? };
+    let (_, answer) = put(&ground, &caller, &headers, asked.mesh.as_deref(), question).await?;
+    Ok(json(StatusCode::OK, &answer))
+}
+
+/// The acting member gets the topic no more; asked again it changes nothing.
+pub(super) async fn unsubscribe(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Json(asked): Json<OfTopic>,
+) -> Result<Response, Refusal> {
+    let question = Question::TopicUnsubscribe { topic: topic(&asked.topic)? };
+    let (_, answer) = put(&ground, &caller, &headers, asked.mesh.as_deref(), question).await?;
+    Ok(json(StatusCode::OK, &answer))
+}
+
+fn topic(asked: &str) -> Result<TopicName, Refusal> {
+    Ok(asked.strip_prefix('#').unwrap_or(asked).parse()?)
 }
 
 /// Any question but those whose answer changes what this node keeps: they have addresses of their own.

@@ -49,7 +49,7 @@ pub(crate) async fn keep(mesh: Arc<Mesh>, keeper: Keeper, stop: CancellationToke
             Next::Retry => {
                 tracing::info!(mesh = mesh.slug, %end, attempts, "the link is away");
                 mesh.set_link(LinkState::Away { reason: Some(end.to_string()) });
-                Some(backoff::delay(attempts, mesh.entropy.next_u64()))
+                Some(backoff::delay(attempts, mesh.entropy.next_u64()).max(end.retry_after()))
             }
             Next::Park { reason, probe } => {
                 tracing::error!(mesh = mesh.slug, %end, reason, "the mesh is parked");
@@ -110,7 +110,8 @@ pub(crate) fn write_issuer(path: &Path, issuer: NodeKey) -> io::Result<()> {
 }
 
 fn not_joined() -> LinkEnd {
-    LinkEnd::Refused { code: ErrorCode::UnknownNode, message: "this home has not joined the mesh yet".into() }
+    let message = "this home has not joined the mesh yet".to_owned();
+    LinkEnd::Refused { code: ErrorCode::UnknownNode, message, retry_after: None }
 }
 
 /// Frames that could not be settled are still marked as on the wire, and nobody carries them.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use model::{Class, ErrorCode};
+use model::{Class, ErrorCode, limits};
 use sqlite::StorageError;
 use wire::link::{CLOSE_ALREADY_CONNECTED, CLOSE_REPLACED, CLOSE_REVOKED};
 
@@ -23,8 +23,8 @@ const CLOSE_FEATURES: std::ops::RangeInclusive<u16> = 4010..=4019;
 pub(crate) enum LinkEnd {
     /// Nobody answered, or the connection broke.
     Lost(String),
-    /// The way in was refused.
-    Refused { code: ErrorCode, message: String },
+    /// The way in was refused; the broker may have said when to come back.
+    Refused { code: ErrorCode, message: String, retry_after: Option<Duration> },
     /// The broker closed.
     Closed { code: u16, reason: String },
     /// An answer to `send` did not come in time; what was sent may have been accepted.
@@ -85,6 +85,23 @@ impl LinkEnd {
 }
 
 impl LinkEnd {
+    /// How long the broker wants to be left alone; bounded, or a mistake of it would cut this node off.
+    pub(crate) fn retry_after(&self) -> Duration {
+        match self {
+            LinkEnd::Refused { retry_after, .. } => {
+                retry_after.unwrap_or_default().min(limits::RETRY_AFTER_MAX)
+            }
+            LinkEnd::Lost(_)
+            | LinkEnd::Closed { .. }
+            | LinkEnd::AnswerLate
+            | LinkEnd::IssuerChanged
+            | LinkEnd::Terms(_)
+            | LinkEnd::Storage(_)
+            | LinkEnd::StorageStopped(_)
+            | LinkEnd::Stopped => Duration::ZERO,
+        }
+    }
+
     /// One word for counters.
     pub(crate) const fn word(&self) -> &'static str {
         match self {
@@ -124,7 +141,7 @@ impl std::fmt::Display for LinkEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             LinkEnd::Lost(why) => f.write_str(why),
-            LinkEnd::Refused { code, message } => write!(f, "{code}: {message}"),
+            LinkEnd::Refused { code, message, .. } => write!(f, "{code}: {message}"),
             LinkEnd::Closed { code, reason } if reason.is_empty() => write!(f, "closed with {code}"),
             LinkEnd::Closed { code, reason } => write!(f, "closed with {code}: {reason}"),
             LinkEnd::AnswerLate => f.write_str("the answer to a send did not come in time"),
@@ -143,7 +160,7 @@ mod tests {
     use super::*;
 
     fn refused(code: ErrorCode) -> LinkEnd {
-        LinkEnd::Refused { code, message: String::new() }
+        LinkEnd::Refused { code, message: String::new(), retry_after: None }
     }
 
     fn closed(code: u16) -> LinkEnd {

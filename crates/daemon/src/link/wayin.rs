@@ -100,9 +100,10 @@ impl WayIn {
 
 fn lost_or_refused(error: ClientError) -> LinkEnd {
     match error {
-        ClientError::Refused { status, body, .. } => LinkEnd::Refused {
+        ClientError::Refused { status, body, retry_after } => LinkEnd::Refused {
             code: wire::status::code_of(status, Some(&body.error)),
             message: body.message.clone(),
+            retry_after,
         },
         ClientError::NotRunning { .. }
         | ClientError::Timeout

@@ -4,6 +4,7 @@
 
 mod accept_table;
 mod broker;
+mod counterexamples;
 mod courier;
 mod door;
 mod explained;
