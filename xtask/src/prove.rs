@@ -77,7 +77,7 @@ pub const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "races",
-        about: "Of 64 copies of one id at once, with one text or two, one is accepted and paid for, on each store.",
+        about: "Of 64 copies of one id at once, one is accepted, on each store; each text is paid for at most once.",
         unit: "ids a store",
         scale: 10_000,
         run: races::run,
