@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
+mod brokers;
 mod kills;
+mod races;
 mod refusals;
 mod start;
 mod walk;
