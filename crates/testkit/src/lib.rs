@@ -10,6 +10,7 @@
 pub mod bin;
 mod clock;
 pub mod disk;
+pub mod explore;
 pub mod fleet;
 pub mod history;
 pub mod kills;
