@@ -174,6 +174,29 @@ async fn webhooks_are_the_owners_and_show_their_secret_once() {
 }
 
 #[tokio::test]
+async fn explain_says_what_an_endpoint_answered_last_and_not_where_it_is() {
+    let (scene, mut jane) = with_owner().await;
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let made = create(&mut jane, "deploys", &format!("http://{nobody}/S3CRET"), &[]).await.unwrap();
+    accepted(jane.send_one("@deploys", "m1", "hi").await);
+    let answered = async {
+        loop {
+            let explained: serde_json::Value = jane.ask(Question::Explain { id: "m1".into() }).await.unwrap();
+            if explained["records"][0]["webhooks"][0]["last_answer"].is_string() {
+                return explained;
+            }
+        }
+    };
+    let explained = timeout(PATIENCE, answered).await.unwrap();
+    let webhook = &explained["records"][0]["webhooks"][0];
+    let expected = serde_json::json!({"name": "deploys", "state": "waiting", "attempts": 1, "last_answer": "unreachable"});
+    assert_eq!(webhook, &expected);
+    let text = explained.to_string();
+    assert!(!text.contains("S3CRET") && !text.contains(&made.secret["whsec_".len()..]), "{text}");
+    scene.stop().await;
+}
+
+#[tokio::test]
 async fn a_slow_endpoint_stops_nobody_else() {
     let (scene, mut jane) = with_owner().await;
     let (slow, mut quick) = (Endpoint::start(false).await, Endpoint::start(true).await);

@@ -4,41 +4,64 @@
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ledger::conformance::town::{self, Home};
 use ledger::planted::DEDUPE_OWN_TRANSACTION;
 use ledger::{Admission, Ledger, Outcome, PostgresLedger, Role, SqliteLedger};
-use model::{OsEntropy, SystemClock};
+use model::{Clock, OsEntropy, SystemClock};
 use sqlite::fault;
 use tempfile::TempDir;
+use testkit::ManualClock;
 use testkit::postgres::Database;
 
 const FOLDER: &str = "LEDGER_CRASH_FOLDER";
 const DATABASE: &str = "LEDGER_CRASH_DATABASE";
 
 /// Where the books lie that a crash leaves behind.
-enum Store {
+pub(crate) enum Store {
     Sqlite(TempDir),
     Postgres(Database),
 }
 
 impl Store {
-    fn both() -> [Store; 2] {
+    pub(crate) fn both() -> [Store; 2] {
         [Store::Sqlite(tempfile::tempdir().unwrap()), Store::Postgres(crate::postgres::database())]
     }
 
-    async fn open(&self) -> Arc<dyn Ledger> {
+    pub(crate) async fn open(&self) -> Arc<dyn Ledger> {
         match self {
             Store::Sqlite(folder) => open_file(folder.path()),
             Store::Postgres(database) => open_database(&database.url()).await,
         }
     }
 
+    /// The same, `span` later.
+    pub(crate) async fn open_after(&self, span: Duration) -> Arc<dyn Ledger> {
+        match self {
+            Store::Sqlite(folder) => {
+                let clock = Arc::new(ManualClock::at(SystemClock::start().now() + span));
+                let path = folder.path().join("ledger.db");
+                Arc::new(SqliteLedger::open(&path, clock, Arc::new(OsEntropy)).unwrap())
+            }
+            Store::Postgres(database) => {
+                let ledger = PostgresLedger::open(&database.url(), Arc::new(OsEntropy)).await.unwrap();
+                ledger.shift_clock(i64::try_from(span.as_micros()).unwrap());
+                Arc::new(ledger)
+            }
+        }
+    }
+
     /// Lives one life of [`crashing_process`] under a plan of faults.
     fn crash(&self, plan: &str) -> Output {
+        self.crash_in("crash::crashing_process", plan)
+    }
+
+    /// Lives one life of the test called `life` under a plan of faults.
+    pub(crate) fn crash_in(&self, life: &str, plan: &str) -> Output {
         let program = std::env::current_exe().expect("a test knows its own program");
         let mut child = Command::new(program);
-        child.args(["--exact", "crash::crashing_process", "--nocapture"]).env(fault::VARIABLE, plan);
+        child.args(["--exact", life, "--nocapture"]).env(fault::VARIABLE, plan);
         match self {
             Store::Sqlite(folder) => child.env(FOLDER, folder.path()),
             Store::Postgres(database) => child.env(DATABASE, database.url()),
@@ -58,14 +81,19 @@ async fn open_database(url: &str) -> Arc<dyn Ledger> {
     Arc::new(PostgresLedger::open(url, Arc::new(OsEntropy)).await.unwrap())
 }
 
+/// The books a crashing process was given; none when nobody started it to crash.
+pub(crate) async fn given() -> Option<Arc<dyn Ledger>> {
+    match (std::env::var(FOLDER), std::env::var(DATABASE)) {
+        (Ok(folder), _) => Some(open_file(Path::new(&folder))),
+        (_, Ok(url)) => Some(open_database(&url).await),
+        (Err(_), Err(_)) => None,
+    }
+}
+
 /// Not a check of its own: the life of the process that the tests below start and crash.
 #[tokio::test]
 async fn crashing_process() {
-    let ledger = match (std::env::var(FOLDER), std::env::var(DATABASE)) {
-        (Ok(folder), _) => open_file(Path::new(&folder)),
-        (_, Ok(url)) => open_database(&url).await,
-        (Err(_), Err(_)) => return,
-    };
+    let Some(ledger) = given().await else { return };
     let setup = ledger::MeshSetup { slug: "home".into(), policies: town::POLICIES };
     ledger.setup(setup).await.unwrap();
     let jane = town::join(&*ledger, "jane", Role::Owner).await;
@@ -124,7 +152,7 @@ async fn the_planted_bug_shows_as_a_doubled_message() {
         let plan = format!("bug:{DEDUPE_OWN_TRANSACTION},crash:ledger.accept_ids.before_commit:2");
         assert_eq!(life_until(&store, &plan).await, (1, 2, 4));
         let ledger = store.open().await;
-        let later = ledger.now().await.unwrap() + std::time::Duration::from_secs(1);
+        let later = ledger.now().await.unwrap() + Duration::from_secs(1);
         assert_eq!(ledger.orphans(later, 10).await.unwrap().len(), 1, "and the audit finds its id missing");
     }
 }

@@ -5,4 +5,5 @@ mod complete;
 mod crash;
 mod planted;
 mod postgres;
+mod push_crash;
 mod sqlite;
