@@ -157,6 +157,7 @@ macro_rules! conformance {
                 a_link_asks_about_its_own_members_only
                 an_id_nobody_used_is_not_known
                 a_retired_id_is_forgotten_one_window_after_the_fence
+                a_row_that_was_the_reason_of_a_no_is_kept_for_a_window
             ]
             manage [
                 a_name_belongs_to_one_home_for_ever

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use model::admission::{
-    Known, KnownState, LookUp, StatusAnswer, check_time, days_long, look_up, message_status,
+    self, Fence, Known, KnownState, LookUp, StatusAnswer, check_time, days_long, look_up, message_status,
 };
 use model::outbox::{DedupeWindow, max_age};
 use model::receipt::rise;
@@ -227,9 +227,9 @@ pub(crate) fn status_of(
     message_status(known, &asked, question.first_attempt_at, window, now)
 }
 
-/// Whether an answer leaves an id to retire.
-pub(crate) fn retires(answer: StatusAnswer) -> bool {
-    answer == StatusAnswer::Absent && !planted(NO_FENCE)
+/// What a question with a fence does to the id's row.
+pub(crate) fn fence_of(answer: StatusAnswer) -> Fence {
+    if planted(NO_FENCE) { Fence::Nothing } else { admission::fence(answer) }
 }
 
 /// Whether a dedupe row bears its sender's witness out.

@@ -127,3 +127,26 @@ pub async fn a_retired_id_is_forgotten_one_window_after_the_fence(bench: impl Be
     assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 1);
     assert_eq!(bench.count("dedupe").await, 0);
 }
+
+/// A home that lost its outbox uses an id again: the no it hears must outlast every copy of its own, also when
+/// what it met there is nearly forgotten.
+pub async fn a_row_that_was_the_reason_of_a_no_is_kept_for_a_window(bench: impl Bench) {
+    let (ledger, jane, _) = two_homes(&bench).await;
+    accepted(&*ledger, &jane, text("#t", "a", "before the loss")).await;
+    ask(&*ledger, &jane, &text("#t", "b", "before the loss"), Fence::Retire).await;
+    let after = [text("#t", "a", "after it"), text("#t", "b", "after it")];
+    let nos = [StatusAnswer::AcceptedOtherFingerprint, StatusAnswer::Retired];
+    let nearly = PAST_WINDOW / 2;
+    bench.advance(nearly);
+    for (message, no) in after.iter().zip(nos) {
+        assert_eq!(ask(&*ledger, &jane, message, Fence::None).await, no);
+        assert_eq!(ask(&*ledger, &jane, message, Fence::Retire).await, no);
+    }
+    bench.advance(nearly);
+    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 0, "both are kept from the question on");
+    for message in after {
+        refused(&*ledger, &jane, message).await;
+    }
+    bench.advance(nearly);
+    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 2);
+}

@@ -1,6 +1,6 @@
 //! What is known of an id, and retiring one that nobody knows.
 
-use model::admission::{Known, KnownState, StatusAnswer};
+use model::admission::{Fence, Known, KnownState, StatusAnswer};
 use model::outbox::{BrokerReceipt, DedupeWindow};
 use model::{ClientMessageId, Fingerprint, MemberId, Timestamp};
 use tokio_postgres::Row;
@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::row::{at, bytes, count, id};
 use super::session::Tx;
 use super::{accept, link, mesh, sql};
-use crate::rules::{MemberFacts, Speaker, forgotten_at, retires, speaks_for, status_of};
+use crate::rules::{MemberFacts, Speaker, fence_of, forgotten_at, speaks_for, status_of};
 use crate::types::accept::Via;
 use crate::types::status::StatusQuestion;
 use crate::{LinkError, StorageError};
@@ -51,7 +51,8 @@ pub(super) async fn ask(
     Ok(answers)
 }
 
-/// The same, and an id nobody knows is retired: accepting and retiring meet in one row, so one of them wins.
+/// The same, and a no stays true: an id nobody knows is retired (accepting and retiring meet in one row, so one of
+/// them wins), and a row that stands in the way is kept.
 pub(super) async fn fence(
     tx: &Tx,
     via: &Via,
@@ -61,16 +62,30 @@ pub(super) async fn fence(
     let window = mesh::read(tx).await?.policies.dedupe;
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
-        let (sender, mut said) = answer(tx, window, speaker, question).await?;
-        if let Some(sender) = sender.filter(|_| retires(said)) {
-            // An accept may have committed the id since it was looked up: then its row is read anew.
-            if !retire(tx, window, sender.number, question).await? {
-                said = answer(tx, window, speaker, question).await?.1;
-            }
-        }
-        answers.push(said);
+        answers.push(fenced(tx, window, speaker, question).await?);
     }
     Ok(answers)
+}
+
+async fn fenced(
+    tx: &Tx,
+    window: DedupeWindow,
+    speaker: Speaker,
+    question: &StatusQuestion,
+) -> Result<StatusAnswer, StorageError> {
+    loop {
+        let (sender, said) = answer(tx, window, speaker, question).await?;
+        let stands = match (fence_of(said), sender) {
+            (Fence::Retire, Some(sender)) => retire(tx, window, sender.number, question).await?,
+            (Fence::Keep, Some(sender)) => keep(tx, window, sender.number, question).await?,
+            (Fence::Nothing, _) | (_, None) => true,
+        };
+        // An accept may have committed the id since it was looked up, or the janitor have swept it: then it is
+        // looked up anew.
+        if stands {
+            return Ok(said);
+        }
+    }
 }
 
 async fn answer(
@@ -99,6 +114,19 @@ async fn retire(
     let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
         [&sender, &id, &RETIRED, &fingerprint, &tx.now.as_micros(), &expires_at];
     Ok(tx.change(sql!("dedupe_retire"), &params).await? == 1)
+}
+
+/// False when the row was swept in the meantime.
+async fn keep(
+    tx: &Tx,
+    window: DedupeWindow,
+    sender: i64,
+    question: &StatusQuestion,
+) -> Result<bool, StorageError> {
+    let expires_at = forgotten_at(tx.now, window).map(Timestamp::as_micros);
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+        [&sender, &question.client_message_id.as_str(), &expires_at];
+    Ok(tx.change(sql!("dedupe_keep"), &params).await? == 1)
 }
 
 /// state, fingerprint, message id, conversation id, history_id, first_seen_at, history_available

@@ -1,13 +1,13 @@
-//! What is known of an id, and retiring one that nobody knows.
+//! What is known of an id, and the fence that makes a no last.
 
 use ::sqlite::rusqlite::{Connection, Row, params};
-use model::admission::{Known, KnownState, StatusAnswer};
+use model::admission::{Fence, Known, KnownState, StatusAnswer};
 use model::outbox::{BrokerReceipt, DedupeWindow};
 use model::{ClientMessageId, ConversationId, Fingerprint, MemberId, MessageId, Timestamp};
 
 use super::row::{at, change, count, id, one};
 use super::{accept, link, mesh, sql};
-use crate::rules::{MemberFacts, Speaker, forgotten_at, retires, speaks_for, status_of};
+use crate::rules::{MemberFacts, Speaker, fence_of, forgotten_at, speaks_for, status_of};
 use crate::types::accept::Via;
 use crate::types::status::StatusQuestion;
 use crate::{LinkError, StorageError};
@@ -49,7 +49,8 @@ pub(super) fn ask(
     questions.iter().map(ask).collect()
 }
 
-/// The same, and an id nobody knows is retired: accepting and retiring meet in one row, so one of them wins.
+/// The same, and a no stays true: an id nobody knows is retired (accepting and retiring meet in one row, so one of
+/// them wins), and a row that stands in the way is kept.
 pub(super) fn fence(
     conn: &Connection,
     now: Timestamp,
@@ -61,8 +62,10 @@ pub(super) fn fence(
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
         let (sender, answer) = answer(conn, now, window, speaker, question)?;
-        if let Some(sender) = sender.filter(|_| retires(answer)) {
-            retire(conn, now, window, sender.number, question)?;
+        match (fence_of(answer), sender) {
+            (Fence::Retire, Some(sender)) => retire(conn, now, window, sender.number, question)?,
+            (Fence::Keep, Some(sender)) => keep(conn, now, window, sender.number, question)?,
+            (Fence::Nothing, _) | (_, None) => {}
         }
         answers.push(answer);
     }
@@ -100,6 +103,18 @@ fn retire(
         expires_at
     ];
     change(conn, sql!("dedupe_retire"), params)?;
+    Ok(())
+}
+
+fn keep(
+    conn: &Connection,
+    now: Timestamp,
+    window: DedupeWindow,
+    sender: i64,
+    question: &StatusQuestion,
+) -> Result<(), StorageError> {
+    let expires_at = forgotten_at(now, window).map(Timestamp::as_micros);
+    change(conn, sql!("dedupe_keep"), params![sender, question.client_message_id.as_str(), expires_at])?;
     Ok(())
 }
 
