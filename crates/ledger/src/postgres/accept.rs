@@ -18,7 +18,7 @@ use tokio_postgres::Row;
 
 use super::desk::{Desk, LogKey, NodeFacts};
 use super::row::{at, at_option, bytes, count, id, text};
-use super::session::{Core, Mode, Tx};
+use super::session::{Core, Tx};
 use super::trouble::PostgresError;
 use super::write::Columns;
 use super::{mesh, sql, status};
@@ -37,7 +37,7 @@ pub(super) async fn attempt(
     frames: &[LaneSubmission],
     minted: &mut HashSet<MessageId>,
 ) -> Result<Verdicts, StorageError> {
-    let mut tx = core.begin(Mode::Write).await?;
+    let mut tx = core.begin_batch().await?;
     let desk = read(&tx, frames).await?;
     let draft = desk.clone().judge(frames, tx.entropy());
     if draft.entries.is_empty() {

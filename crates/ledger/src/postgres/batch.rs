@@ -21,7 +21,7 @@ use crate::types::accept::{Admission, LaneSubmission, Outcome};
 use crate::{LinkError, StorageError};
 
 /// More writers than this wait for each other's locks and disk.
-const WRITERS: usize = 2;
+pub(super) const WRITERS: usize = 2;
 /// Messages of one transaction: bounds the time the first of them waits for the last.
 const BATCH_MESSAGES_MAX: usize = 1_024;
 /// How often a batch is judged again because another transaction was faster.

@@ -16,14 +16,16 @@ use super::sql;
 use super::trouble::PostgresError;
 use crate::StorageError;
 
-/// Connections of one broker process. More do not help on few cores; the writers take two of them.
-const CONNECTIONS_MAX: usize = 12;
+/// Connections of one broker process beside the writers'. More do not help on few cores.
+pub(super) const CONNECTIONS_MAX: usize = 10;
 /// Waiting for a connection, or for the server to take a new one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What sessions share.
 pub(super) struct Core {
     pub pool: Pool,
+    /// The accepting writers' own: whoever reads much cannot keep messages from being accepted.
+    pub writers: Pool,
     pub entropy: Arc<dyn Entropy>,
     /// Microseconds added to the database's clock: zero outside the conformance suite.
     pub clock_shift: AtomicI64,
@@ -48,7 +50,7 @@ pub(super) struct Tx {
 }
 
 /// A pool whose every session was set up and checked.
-pub(super) fn pool(config: Config) -> Result<Pool, PostgresError> {
+pub(super) fn pool(config: Config, connections: usize) -> Result<Pool, PostgresError> {
     let manager =
         Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let set_up = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -58,7 +60,7 @@ pub(super) fn pool(config: Config) -> Result<Pool, PostgresError> {
         })
     });
     let built = Pool::builder(manager)
-        .max_size(CONNECTIONS_MAX)
+        .max_size(connections)
         .runtime(Runtime::Tokio1)
         .timeouts(deadpool_postgres::Timeouts {
             wait: Some(CONNECT_TIMEOUT),
@@ -120,8 +122,17 @@ impl Core {
 
     /// Begins, and reads the clock in the same round trip.
     pub async fn begin(self: &Arc<Self>, mode: Mode) -> Result<Tx, StorageError> {
+        self.begin_on(&self.pool, mode).await
+    }
+
+    /// [`Core::begin`] for a writer's batch.
+    pub async fn begin_batch(self: &Arc<Self>) -> Result<Tx, StorageError> {
+        self.begin_on(&self.writers, Mode::Write).await
+    }
+
+    async fn begin_on(self: &Arc<Self>, pool: &Pool, mode: Mode) -> Result<Tx, StorageError> {
         let mut tx =
-            Tx { client: Some(self.connection().await?), core: Arc::clone(self), now: Timestamp::default() };
+            Tx { client: Some(pool.get().await?), core: Arc::clone(self), now: Timestamp::default() };
         let begin = match mode {
             Mode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
             Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",

@@ -17,9 +17,9 @@ use model::{
 use tokio::sync::watch;
 use tokio_postgres::Config;
 
-use super::batch::Queue;
+use super::batch::{Queue, WRITERS};
 use super::schema::{self, OpenError};
-use super::session::{self, Core, Mode, Tx};
+use super::session::{self, CONNECTIONS_MAX, Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
@@ -40,8 +40,9 @@ impl PostgresLedger {
     /// Connects to the database at `url`, brings its tables up to date and starts the writers.
     pub async fn open(url: &str, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
         let config = Config::from_str(url).map_err(|error| OpenError::Address(error.to_string()))?;
-        let pool = session::pool(config.clone())?;
-        let core = Arc::new(Core { pool, entropy, clock_shift: AtomicI64::new(0) });
+        let pool = session::pool(config.clone(), CONNECTIONS_MAX)?;
+        let writers = session::pool(config.clone(), WRITERS)?;
+        let core = Arc::new(Core { pool, writers, entropy, clock_shift: AtomicI64::new(0) });
         let mut client = core.connection().await.map_err(PostgresError::from)?;
         schema::migrate(&mut client).await?;
         drop(client);
@@ -59,8 +60,9 @@ impl PostgresLedger {
 
     /// Connections now: open, and of these in use.
     pub fn connections(&self) -> (usize, usize) {
-        let status = self.core.pool.status();
-        (status.size, status.size.saturating_sub(status.available))
+        let pools = [self.core.pool.status(), self.core.writers.status()];
+        let open = pools.iter().map(|pool| pool.size).sum();
+        (open, pools.iter().map(|pool| pool.size.saturating_sub(pool.available)).sum())
     }
 
     /// Runs `job` in a transaction and in a task of its own: whoever asked may go away, the transaction ends.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::desk::{Entry, Judged, LogKey};
 use super::row::small;
-use super::session::{Core, Mode, Tx};
+use super::session::{Core, Tx};
 use super::sql;
 use super::status::ACCEPTED;
 use crate::StorageError;
@@ -160,7 +160,7 @@ impl<'a> Columns<'a> {
 
     /// The planted bug's second transaction.
     pub async fn write_ids(&self, core: &Arc<Core>) -> Result<(), StorageError> {
-        let mut tx = core.begin(Mode::Write).await?;
+        let mut tx = core.begin_batch().await?;
         let steps = vec![self.ids(&tx).await?];
         send(&mut tx, steps).await
     }
