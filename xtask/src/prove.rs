@@ -6,6 +6,7 @@
 mod brokers;
 mod checker;
 mod kills;
+mod model;
 mod power_loss;
 mod races;
 mod report;
@@ -67,6 +68,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "kills",
         scale: 500,
         run: kills::run,
+    },
+    Proof {
+        name: "model",
+        about: "The rules of outbox, admission, operator and receipts hold in every state of small worlds.",
+        unit: "days",
+        scale: 15,
+        run: model::run,
     },
     Proof {
         name: "power-loss",
