@@ -58,7 +58,7 @@ fn line(item: &InboxItem, now: Timestamp, width: Option<usize>) -> String {
     format!(
         "{:<6}  {:<8}  {:<8}  {:<6}  {}",
         short_id(item.message.fields.client_message_id.as_str()),
-        item.message.sender,
+        item.message.sender.as_str(),
         place,
         age(item.message.created_at, now),
         headline(&item.message.fields.body, width),

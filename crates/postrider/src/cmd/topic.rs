@@ -96,7 +96,7 @@ fn print(page: &Page, output: &Output) {
                     "{:>4}  {}  {:<10} {first}",
                     message.history_id,
                     clock_time(message.created_at),
-                    message.sender
+                    message.sender.as_str()
                 ));
                 lines.for_each(|line| output.text(&format!("{:27}{}", "", harmless(line))));
             }
