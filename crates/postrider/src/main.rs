@@ -1,6 +1,7 @@
 //! The binary: a thin shell that gives the rooms their clock, their home and their doors.
 
 mod args;
+mod clock;
 mod cmd;
 mod fabric;
 mod failure;

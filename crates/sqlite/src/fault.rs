@@ -3,14 +3,15 @@
 //! With the feature `faults`, `POSTRIDER_FAULT` lists what shall happen, separated by commas:
 //! - `crash:<point>[:n]` aborts the process the n-th time it reaches the point (the first by default);
 //! - `bug:<name>[:<scope>]` switches a planted bug on, everywhere or for one scope, such as a job's name;
-//! - `watch` names every point on stderr when it is reached, so that proofs learn the points from the binary.
+//! - `watch` names every point on stderr when it is reached, so that proofs learn the points from the binary;
+//! - `clock:<file>` lets days pass: the file holds the microseconds that the binary's clock is ahead of the machine's.
 //!
 //! The writer reaches `<job>.before_commit` and `<job>.after_commit` for every job of every transaction; the
 //! second lies after `COMMIT` returned and before any answer. Other rooms add points of their own.
 //! Without the feature the functions are empty and the variable is not read.
 
 #[cfg(feature = "faults")]
-pub use armed::{Disk, FolderWatch, Synced, bug, bug_in, linger, point, point_of};
+pub use armed::{Disk, FolderWatch, Synced, bug, bug_in, clock_file, linger, point, point_of};
 #[cfg(not(feature = "faults"))]
 pub use unarmed::{bug, bug_in, linger, point, point_of};
 
@@ -53,6 +54,7 @@ mod unarmed {
 #[cfg(feature = "faults")]
 mod armed {
     use std::fmt;
+    use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Arc, OnceLock};
 
@@ -136,11 +138,17 @@ mod armed {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 
+    /// The file that says how far ahead of the machine's clock this process lives.
+    pub fn clock_file() -> Option<&'static Path> {
+        plan().clock.as_deref()
+    }
+
     #[derive(Debug, Default)]
     pub(super) struct Plan {
         crashes: Vec<Crash>,
         bugs: Vec<Bug>,
         watch: bool,
+        clock: Option<PathBuf>,
     }
 
     #[derive(Debug)]
@@ -172,9 +180,10 @@ mod armed {
                         plan.bugs.push(Bug { name: name.into(), scope: Some(scope.into()) })
                     }
                     ["watch"] => plan.watch = true,
+                    ["clock", file] if !file.is_empty() => plan.clock = Some(file.into()),
                     _ => {
                         return Err(format!(
-                            "`{word}` is neither crash:<point>[:n] nor bug:<name>[:<scope>] nor watch"
+                            "`{word}` is neither crash:<point>[:n] nor bug:<name>[:<scope>] nor watch nor clock:<file>"
                         ));
                     }
                 }
@@ -226,9 +235,18 @@ mod armed {
 
         #[test]
         fn a_mistyped_plan_is_refused() {
-            for text in
-                ["crush:a", "crash", "crash:a:0", "crash:a:x", "crash:a:1:2", "bug", "bug:a:b:c", "watch:a"]
-            {
+            for text in [
+                "crush:a",
+                "crash",
+                "crash:a:0",
+                "crash:a:x",
+                "crash:a:1:2",
+                "bug",
+                "bug:a:b:c",
+                "watch:a",
+                "clock",
+                "clock:",
+            ] {
                 assert!(Plan::parse(text).is_err(), "{text}");
             }
         }

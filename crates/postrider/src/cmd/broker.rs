@@ -7,12 +7,13 @@ use std::time::Duration;
 use broker::limiter::Budgets;
 use model::error::Malformed;
 use model::webhook::Host;
-use model::{OsEntropy, SystemClock, limits};
+use model::{OsEntropy, limits};
 use net::tls::Identity;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::up::stop_on_signal;
+use crate::clock::clock;
 use crate::fabric::{self, Fabric, OWN_MESH, Setup, Store};
 use crate::failure::{Exit, Failure};
 use crate::home::ledger;
@@ -36,7 +37,7 @@ async fn serve(asked: args::Serve, context: &Context) -> Result<Exit, Failure> {
     let setup = setup(&asked, context)?;
     let store = setup.store.to_string();
     let listener = fabric::bind(Some(asked.listen), None).await?;
-    let fabric = Fabric::open(setup, listener, Arc::new(SystemClock::start()), Arc::new(OsEntropy)).await?;
+    let fabric = Fabric::open(setup, listener, clock(), Arc::new(OsEntropy)).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let url = asked.public_url.as_deref().unwrap_or(&fabric.url);
@@ -124,7 +125,7 @@ async fn check(store: Option<&str>, context: &Context) -> Result<Exit, Failure> 
             Failure::usage(format!("{store} is not there")).fix("postrider broker check --store sqlite:PATH")
         );
     }
-    let books = store.open(Arc::new(SystemClock::start()), Arc::new(OsEntropy)).await.map_err(|failure| {
+    let books = store.open(clock(), Arc::new(OsEntropy)).await.map_err(|failure| {
         failure
             .line("A running broker audits itself: cm_broker_dedupe_orphan_found at /metrics.")
             .fix("postrider down && postrider broker check")

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use ::daemon::{Config, Daemon, Surroundings};
-use model::{ErrorCode, OsEntropy, SystemClock};
+use model::{ErrorCode, OsEntropy};
 use tokio_util::sync::CancellationToken;
 use wire::local::RotateAnswer;
 
 use super::Context;
 use super::up::{refuse_second, start_failure, stop_on_signal};
+use crate::clock::clock;
 use crate::failure::{Exit, Failure};
 use crate::home::{log, shown};
 use crate::output::{Form, clock_time};
@@ -38,7 +39,7 @@ async fn up(context: &Context) -> Result<Exit, Failure> {
     let stop = CancellationToken::new();
     let config = Config {
         home: home.root().to_owned(),
-        clock: Arc::new(SystemClock::start()),
+        clock: clock(),
         entropy: Arc::new(OsEntropy),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         roles: vec!["daemon".to_owned()],

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use ::daemon::{HostError, Recovered, Surroundings};
-use model::{ErrorCode, OsEntropy, SystemClock};
+use model::{ErrorCode, OsEntropy};
 
 use super::Context;
+use crate::clock::clock;
 use crate::failure::{Exit, Failure};
 use crate::home::shown;
 use crate::output::{Form, Output};
 
 /// `postrider daemon recover`
 pub fn recover(context: &Context) -> Result<Exit, Failure> {
-    let clock = SystemClock::start();
-    let found = ::daemon::recover(context.home.root(), &clock, Arc::new(OsEntropy))
+    let clock = clock();
+    let found = ::daemon::recover(context.home.root(), clock.as_ref(), Arc::new(OsEntropy))
         .map_err(|error| stopped_first(error.to_string()))?;
     found.iter().for_each(|one| print(one, &context.output));
     Ok(Exit::Done)
@@ -21,17 +22,19 @@ pub fn recover(context: &Context) -> Result<Exit, Failure> {
 
 /// `postrider daemon accept-host`
 pub fn accept_host(context: &Context) -> Result<Exit, Failure> {
-    let (clock, around) = (SystemClock::start(), surroundings());
-    ::daemon::accept_host(context.home.root(), around.machine_id.as_deref(), &clock).map_err(host_failure)?;
+    let (clock, around) = (clock(), surroundings());
+    ::daemon::accept_host(context.home.root(), around.machine_id.as_deref(), clock.as_ref())
+        .map_err(host_failure)?;
     said(&context.output, "this machine is now the home's own; its keys stay");
     Ok(Exit::Done)
 }
 
 /// `postrider daemon remint`
 pub fn remint(context: &Context) -> Result<Exit, Failure> {
-    let (clock, around) = (SystemClock::start(), surroundings());
-    let aside = ::daemon::remint(context.home.root(), around.machine_id.as_deref(), &clock, &OsEntropy)
-        .map_err(host_failure)?;
+    let (clock, around) = (clock(), surroundings());
+    let aside =
+        ::daemon::remint(context.home.root(), around.machine_id.as_deref(), clock.as_ref(), &OsEntropy)
+            .map_err(host_failure)?;
     said(&context.output, "the home has new keys; join its meshes again by invite");
     aside.iter().for_each(|path| said(&context.output, &format!("set aside {}", shown(path))));
     Ok(Exit::Done)

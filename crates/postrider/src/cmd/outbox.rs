@@ -1,10 +1,11 @@
 //! `postrider daemon outbox`: what was handed over, where it is, and what a person may do about it.
 
-use model::{Clock, SystemClock, Timestamp};
+use model::Timestamp;
 use wire::local::{AbortAnswer, AbortRequest, OutboxItem, OutboxPage, RequeueAnswer, RequeueRequest};
 
 use super::Context;
 use crate::args;
+use crate::clock::clock;
 use crate::failure::{Exit, Failure};
 use crate::local::LocalDoor;
 use crate::output::{Form, Output, age, clock_time, short_id};
@@ -40,7 +41,7 @@ async fn list(door: &LocalDoor, status: Option<&str>, limit: usize, output: &Out
             if !rows.is_empty() {
                 output.text("");
                 output.text("ROW     STATE     TO               ASKED    TRIES  NEXT        LAST ANSWER");
-                let now = SystemClock::start().now();
+                let now = clock().now();
                 rows.iter().for_each(|item| output.text(&line(item, now)));
             }
             if let Some(dead) = rows.iter().find(|item| item.status == "dead") {

@@ -9,11 +9,12 @@ use std::time::Duration;
 use daemon::home::Home;
 use daemon::settings::Settings;
 use daemon::{Daemon, OwnMesh, StartError, Surroundings};
-use model::{Clock, Entropy, ErrorCode, OsEntropy, SystemClock, limits};
+use model::{Clock, Entropy, ErrorCode, OsEntropy, limits};
 use tokio_util::sync::CancellationToken;
 use wire::local::Health;
 
 use super::Context;
+use crate::clock::clock;
 use crate::fabric::OWN_MESH;
 use crate::failure::{Exit, Failure};
 use crate::home::{ledger, shown};
@@ -32,8 +33,7 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     refuse_second(home)?;
     check_address(asked.listen)?;
     let first_time = !home.config().exists();
-    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
-        (Arc::new(SystemClock::start()), Arc::new(OsEntropy));
+    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (clock(), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
     let setup = fabric::Setup::local(fabric::Store::Sqlite(ledger(home)));
     let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
