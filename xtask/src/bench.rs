@@ -3,8 +3,10 @@
 //! To add one: a file in `bench/` with `pub fn run(request: &Request) -> anyhow::Result<Table>`, and its line in
 //! [`BENCHES`]. Benchmarks run optimised: the command builds itself again in the `dist` profile first.
 
+mod broker;
 mod engine;
 mod limits;
+mod measured;
 mod table;
 
 use crate::Ending;
@@ -15,6 +17,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 pub use limits::{median, syncs_per_second};
+pub use measured::Measured;
 pub use table::{Bar, Row, Table};
 
 /// One benchmark.
@@ -44,6 +47,11 @@ pub const BENCHES: &[Bench] = &[
         name: "engine",
         about: "Durable one-row commits at 1, 16 and 64 callers, against a transaction per call; growth to 5 M rows.",
         run: engine::run,
+    },
+    Bench {
+        name: "broker",
+        about: "Durable accepts with 10 fan-out rows on each store, against Redis and PostgreSQL peers; 1 M and 5 M ids.",
+        run: broker::run,
     },
 ];
 
@@ -87,6 +95,23 @@ impl Request<'_> {
         std::fs::create_dir_all(&parent).context("target/bench")?;
         tempfile::tempdir_in(parent).context("target/bench")
     }
+}
+
+/// The most memory this process ever held, where the system tells.
+fn memory_peak_mib() -> Option<f64> {
+    status_mib("VmHWM:")
+}
+
+/// The memory this process holds now, where the system tells.
+fn memory_mib() -> Option<f64> {
+    status_mib("VmRSS:")
+}
+
+fn status_mib(field: &str) -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib / 1024.0)
 }
 
 /// The same command, built in the `dist` profile.

@@ -8,8 +8,8 @@ mod callers;
 mod growth;
 mod table;
 
-use super::{Bar, Request, Row, Table, median, syncs_per_second};
-use callers::{Measured, engine, transaction_per_call};
+use super::{Bar, Measured, Request, Row, Table, median, syncs_per_second};
+use callers::{engine, transaction_per_call};
 
 /// Odd, so that a median is a measured value.
 const ROUNDS: usize = 5;
