@@ -5,6 +5,7 @@
 
 mod brokers;
 mod checker;
+mod daemon;
 mod kills;
 mod model;
 mod power_loss;
@@ -61,6 +62,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "histories",
         scale: 200,
         run: checker::run,
+    },
+    Proof {
+        name: "daemon",
+        about: "A daemon dead in every state of a row, 8 days without a broker, or with one that flaps, keeps its word.",
+        unit: "seconds of flapping",
+        scale: 300,
+        run: daemon::run,
     },
     Proof {
         name: "kills",
