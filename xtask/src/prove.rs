@@ -6,6 +6,7 @@
 mod brokers;
 mod checker;
 mod daemon;
+mod hostile;
 mod kills;
 mod model;
 mod power_loss;
@@ -69,6 +70,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "seconds of flapping",
         scale: 300,
         run: daemon::run,
+    },
+    Proof {
+        name: "hostile",
+        about: "No call that can be invented from the broker's document gives a 500, a 502, a panic or a lost connection.",
+        unit: "calls",
+        scale: 20_000,
+        run: hostile::run,
     },
     Proof {
         name: "kills",

@@ -9,6 +9,7 @@
 pub mod brokers;
 mod caller;
 pub mod daemon;
+pub mod hostile;
 pub mod races;
 mod servers;
 

@@ -76,6 +76,16 @@ impl Broker {
         Ok(())
     }
 
+    /// Everything kept of what it said on standard error.
+    pub(super) fn said(&self) -> String {
+        self.process.text(Channel::Stderr)
+    }
+
+    /// How it ended, when it has.
+    pub(super) fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.process.ended()
+    }
+
     /// `broker check` of a store, as its exit code and what it said.
     pub(super) fn check(&self, store: &str) -> Result<(Option<i32>, String), FleetError> {
         let output = self.home.cli(&["broker", "check", "--store", store, "--json"])?;
