@@ -4,6 +4,8 @@
 //! [`BENCHES`]. Benchmarks run optimised: the command builds itself again in the `dist` profile first.
 
 mod broker;
+mod callers;
+mod daemon;
 mod engine;
 mod limits;
 mod measured;
@@ -34,6 +36,8 @@ pub struct Bench {
 pub struct Request<'workspace> {
     /// Where it runs.
     pub workspace: &'workspace Workspace,
+    /// To see that it runs: few rounds, small files, figures that mean nothing.
+    pub quick: bool,
 }
 
 /// One line each.
@@ -49,6 +53,11 @@ pub const BENCHES: &[Bench] = &[
         run: engine::run,
     },
     Bench {
+        name: "daemon",
+        about: "Sends at a real daemon's socket against NATS and Redis, how a backlog drains, growth to 5 M rows.",
+        run: daemon::run,
+    },
+    Bench {
         name: "broker",
         about: "Durable accepts with 10 fan-out rows on each store, against Redis and PostgreSQL peers; 1 M and 5 M ids.",
         run: broker::run,
@@ -56,7 +65,7 @@ pub const BENCHES: &[Bench] = &[
 ];
 
 /// Runs the benchmark `name` and prints its table; writes a page only when asked to.
-pub fn run(workspace: &Workspace, name: Option<&str>, save: bool) -> anyhow::Result<Ending> {
+pub fn run(workspace: &Workspace, name: Option<&str>, quick: bool, save: bool) -> anyhow::Result<Ending> {
     let Some(bench) = BENCHES.iter().find(|bench| Some(bench.name) == name) else {
         match name {
             Some(name) => eprintln!("there is no benchmark `{name}`"),
@@ -66,10 +75,10 @@ pub fn run(workspace: &Workspace, name: Option<&str>, save: bool) -> anyhow::Res
         return Ok(Ending::Usage);
     };
     if cfg!(debug_assertions) {
-        return optimised(workspace, bench, save);
+        return optimised(workspace, bench, quick, save);
     }
     let facts = Facts::gather(&workspace.root);
-    let table = (bench.run)(&Request { workspace })?;
+    let table = (bench.run)(&Request { workspace, quick })?;
     let page = table.page(bench.name, bench.about, &facts);
     println!("{page}");
     if save {
@@ -115,12 +124,10 @@ fn status_mib(field: &str) -> Option<f64> {
 }
 
 /// The same command, built in the `dist` profile.
-fn optimised(workspace: &Workspace, bench: &Bench, save: bool) -> anyhow::Result<Ending> {
+fn optimised(workspace: &Workspace, bench: &Bench, quick: bool, save: bool) -> anyhow::Result<Ending> {
     let mut command = Command::new(cargo());
     command.args(["run", "--profile", "dist", "--package", "xtask", "--", "bench", bench.name]);
-    if save {
-        command.arg("--save");
-    }
+    command.args(quick.then_some("--quick")).args(save.then_some("--save"));
     let status = command.current_dir(&workspace.root).status().context("cargo cannot be run")?;
     Ok(if status.success() { Ending::Holds } else { Ending::Broken })
 }

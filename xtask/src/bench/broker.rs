@@ -6,12 +6,11 @@
 //! the machine for some seconds slows both sides.
 
 mod books;
-mod callers;
 mod growth;
 mod postgres;
 mod redis;
 
-use super::{Bar, Measured, Request, Row, Table, memory_mib, syncs_per_second};
+use super::{Bar, Measured, Request, Row, Table, callers, memory_mib, syncs_per_second};
 use anyhow::Context;
 use books::Books;
 use postgres::Statements;
@@ -20,6 +19,8 @@ use std::os::unix::fs::MetadataExt;
 use testkit::postgres::Private as PrivatePostgres;
 use testkit::redis::Private as PrivateRedis;
 use tokio::runtime::Runtime;
+
+pub(super) use redis::make_durable;
 
 /// Odd, so that a median is a measured value.
 const ROUNDS: usize = 5;
@@ -120,7 +121,7 @@ fn measure(runtime: &Runtime, request: &Request<'_>) -> anyhow::Result<Rounds> {
 }
 
 /// The servers' files are in the temporary folder; a disk that syncs faster there would decide the ratios.
-fn same_disk(folder: &std::path::Path) -> anyhow::Result<()> {
+pub(super) fn same_disk(folder: &std::path::Path) -> anyhow::Result<()> {
     let device = |path: &std::path::Path| std::fs::metadata(path).map(|found| found.dev());
     let (here, there) = (device(folder)?, device(&std::env::temp_dir())?);
     anyhow::ensure!(here == there, "the build and the temporary folder are on two disks: set TMPDIR");

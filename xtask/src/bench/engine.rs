@@ -9,7 +9,9 @@ mod growth;
 mod table;
 
 use super::{Bar, Measured, Request, Row, Table, median, syncs_per_second};
-use callers::{engine, transaction_per_call};
+use callers::transaction_per_call;
+
+pub(super) use callers::engine;
 
 /// Odd, so that a median is a measured value.
 const ROUNDS: usize = 5;
