@@ -5,6 +5,8 @@
 
 mod brokers;
 mod checker;
+mod daemon;
+mod hostile;
 mod kills;
 mod model;
 mod power_loss;
@@ -61,6 +63,20 @@ pub const PROOFS: &[Proof] = &[
         unit: "histories",
         scale: 200,
         run: checker::run,
+    },
+    Proof {
+        name: "daemon",
+        about: "A daemon dead in every state of a row, 8 days without a broker, or with one that flaps, keeps its word.",
+        unit: "seconds of flapping",
+        scale: 300,
+        run: daemon::run,
+    },
+    Proof {
+        name: "hostile",
+        about: "No call that can be invented from the broker's document gives a 500, a 502, a panic or a lost connection.",
+        unit: "calls",
+        scale: 20_000,
+        run: hostile::run,
     },
     Proof {
         name: "kills",

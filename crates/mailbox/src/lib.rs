@@ -21,6 +21,7 @@ mod member;
 mod meta;
 mod open;
 mod outbox;
+mod planted;
 mod salvage;
 mod scrub;
 mod sql;

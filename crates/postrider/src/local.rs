@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use daemon::home::Home;
+use http::header::AUTHORIZATION;
 use http::{HeaderName, Method};
 use model::{ErrorCode, limits};
+use net::Secret;
 use net::client::{Ask, Client, ClientError, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +20,7 @@ use crate::home;
 pub struct LocalDoor {
     client: Client,
     act_as: Option<String>,
+    token: Option<Secret>,
     mesh: Option<String>,
     shown: String,
 }
@@ -27,12 +30,18 @@ impl LocalDoor {
     pub fn of(home: &Home) -> Result<Self, Failure> {
         let socket = home::socket(home)?;
         let shown = home::shown(&socket);
-        Ok(Self { client: Client::new(Target::Unix(socket)), act_as: None, mesh: None, shown })
+        Ok(Self { client: Client::new(Target::Unix(socket)), act_as: None, token: None, mesh: None, shown })
     }
 
     /// The same as another member of this home, in another mesh.
     pub fn with(mut self, act_as: Option<String>, mesh: Option<String>) -> Self {
         (self.act_as, self.mesh) = (act_as, mesh);
+        self
+    }
+
+    /// The same for the bearer of a token.
+    pub fn by(mut self, token: Secret) -> Self {
+        self.token = Some(token);
         self
     }
 
@@ -95,6 +104,10 @@ impl LocalDoor {
     async fn ask<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, Failure> {
         let ask = match &self.act_as {
             Some(name) => ask.header(HeaderName::from_static(ACT_AS_HEADER), name),
+            None => ask,
+        };
+        let ask = match &self.token {
+            Some(token) => ask.header(AUTHORIZATION, &format!("Bearer {}", token.reveal())),
             None => ask,
         };
         let answer = self.client.ask(ask).await.map_err(|error| self.failure(error))?;

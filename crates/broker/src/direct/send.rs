@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use ledger::{Admission, LinkError, Member, Via};
 use model::{ClientMessageId, ErrorCode};
 use net::respond::{self, Json, Refusal};
+use sqlite::fault;
 use wire::Refused;
 use wire::direct::{AcceptAnswer, PostRequest};
 use wire::local::{IDEMPOTENCY_HEADER, SendRequest};
@@ -19,6 +20,9 @@ use super::part;
 use crate::accept::{Item, Times, Word};
 use crate::broker::{Shared, storage_refused};
 use crate::openapi::Refusals;
+
+/// A planted bug: a handler that breaks on some requests.
+const PANIC_ON_QUESTION: &str = "broker.panic_on_question";
 
 /// Hands over a message; 201 means durable, 200 that an earlier copy is.
 #[utoipa::path(
@@ -90,6 +94,7 @@ async fn accept(
     request: SendRequest,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
+    assert!(!(request.expects_input == Some(true) && fault::bug(PANIC_ON_QUESTION)), "a planted panic");
     let now = shared.ledger.now().await.map_err(|error| storage_refused(&error))?;
     let key = request.key(idempotency_key(headers)?)?;
     let id = key.unwrap_or_else(|| ClientMessageId::mint(now, shared.entropy.as_ref()));

@@ -17,8 +17,8 @@ use wire::MessageFields;
 use wire::ask::{AnswerResult, Question};
 use wire::auth::{AUDIENCE_LINK, Challenge, ChallengeRequest, ExchangeAnswer, ExchangeRequest};
 use wire::link::{
-    Ack, AckRef, Ask, MailRow, NegotiationRequest, NegotiationResponse, Rows, Send, SendItem, SendOutcome,
-    SendResult, ToBroker, ToNode,
+    Ack, AckRef, Acked, Ask, MailRow, NegotiationRequest, NegotiationResponse, Rows, Send, SendItem,
+    SendOutcome, SendResult, ToBroker, ToNode,
 };
 
 /// No answer of a healthy broker takes this long.
@@ -270,10 +270,21 @@ impl Link {
         rows
     }
 
-    pub async fn ack(&mut self, rows: &[MailRow], rung: DeliveryRung) -> Vec<AckRef> {
+    pub async fn ack(&mut self, rows: &[MailRow], rung: DeliveryRung) -> Vec<Acked> {
+        self.ack_read(rows, rung, None).await
+    }
+
+    /// An ack that may also say when the recipient read it.
+    pub async fn ack_read(
+        &mut self,
+        rows: &[MailRow],
+        rung: DeliveryRung,
+        read_at: Option<Timestamp>,
+    ) -> Vec<Acked> {
         let rows = rows.iter().map(|row| Ack {
             row: AckRef { id: row.message.id, recipient: row.recipient, rung },
             at: Timestamp::from_micros(1_798_761_600_000_001),
+            read_at,
         });
         self.say(ToBroker::Ack(Rows { rows: rows.collect() })).await;
         self.await_frame(|frame| match frame {

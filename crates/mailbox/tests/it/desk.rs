@@ -173,6 +173,7 @@ impl Desk {
             history_id: n,
             envelope: format!("mail {n}").into_bytes(),
             deliver_by: None,
+            read_at: None,
             redelivered: false,
         }
     }

@@ -1,5 +1,7 @@
 //! Words about members, meshes and their tokens.
 
+use std::path::PathBuf;
+
 use clap::{Subcommand, ValueEnum};
 
 /// Agents with their home here.
@@ -35,6 +37,9 @@ pub struct Join {
     /// What the mesh calls you [default: the account's name]
     #[arg(long, value_name = "NAME")]
     pub person: Option<String>,
+    /// The authority that signed the broker's certificate (PEM), when this system does not know it
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// Accept that words cross the network in the clear
     #[arg(long)]
     pub insecure_lan: bool,

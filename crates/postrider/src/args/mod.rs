@@ -28,6 +28,15 @@ pub struct Args {
     /// Act as another member of this home
     #[arg(long = "as", global = true, value_name = "NAME")]
     pub act_as: Option<String>,
+    /// Act as the agent whose token this file holds
+    #[arg(
+        long,
+        global = true,
+        env = "POSTRIDER_AGENT_TOKEN_FILE",
+        value_name = "FILE",
+        conflicts_with = "act_as"
+    )]
+    pub agent_token_file: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long, global = true)]
     pub json: bool,

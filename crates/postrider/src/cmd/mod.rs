@@ -20,7 +20,10 @@ mod up;
 mod watch;
 mod webhook;
 
+use std::path::PathBuf;
+
 use ::daemon::home::Home;
+use net::Secret;
 
 use crate::args::{Args, Command};
 use crate::failure::{Exit, Failure};
@@ -33,24 +36,41 @@ pub struct Context {
     pub output: Output,
     pub mesh: Option<String>,
     pub act_as: Option<String>,
+    /// Holds the token of the agent that asks.
+    pub agent_token_file: Option<PathBuf>,
 }
 
 impl Context {
     /// The local door as the acting member.
     pub fn door(&self) -> Result<LocalDoor, Failure> {
-        Ok(LocalDoor::of(&self.home)?.with(self.act_as.clone(), self.mesh.clone()))
+        Ok(self.any_door()?.with(self.act_as.clone(), self.mesh.clone()))
     }
 
     /// The local door as the home's person, in the named mesh.
     pub fn own_door(&self) -> Result<LocalDoor, Failure> {
-        Ok(LocalDoor::of(&self.home)?.with(None, self.mesh.clone()))
+        Ok(self.any_door()?.with(None, self.mesh.clone()))
+    }
+
+    /// Whoever brings a token is judged by it, whatever is asked.
+    fn any_door(&self) -> Result<LocalDoor, Failure> {
+        let door = LocalDoor::of(&self.home)?;
+        let Some(path) = &self.agent_token_file else { return Ok(door) };
+        let token = std::fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", path.display())))?;
+        Ok(door.by(Secret::from(token.trim().to_owned())))
     }
 }
 
 /// Does what was asked.
 pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let home = crate::home::resolve(args.home.as_deref())?;
-    let context = Context { home, output: *output, mesh: args.mesh, act_as: args.act_as };
+    let context = Context {
+        home,
+        output: *output,
+        mesh: args.mesh,
+        act_as: args.act_as,
+        agent_token_file: args.agent_token_file,
+    };
     match args.command {
         Command::Up(up) => up::run(up, &context).await,
         Command::Down => down::run(&context).await,

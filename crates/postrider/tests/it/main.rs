@@ -4,6 +4,7 @@
 
 mod brokers;
 mod kills;
+mod outages;
 mod races;
 mod refusals;
 mod start;
