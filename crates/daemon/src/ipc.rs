@@ -30,8 +30,8 @@ use crate::ground::Ground;
 
 pub(crate) use door::Transport;
 
-/// The whole local door for one listener, behind its guard.
-pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
+/// The whole local door for one listener, with `more` routes, behind its guard.
+pub(crate) fn router(ground: Arc<Ground>, transport: Transport, more: Router) -> Router {
     let routes = Router::new()
         .route("/v1/send", post(send::send))
         .route("/v1/topic/post", post(send::post_to_topic))
@@ -59,7 +59,8 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
         .route("/v1/version", get(state::version))
         .route("/v1/metrics", get(state::metrics))
         .route("/v1/shutdown", post(state::shutdown))
-        .with_state(ground.clone());
+        .with_state(ground.clone())
+        .merge(more);
     door::guarded(net::guard::with_fallbacks(routes), ground, transport)
 }
 

@@ -1,10 +1,12 @@
 //! The command line's side of the local door.
 
+use std::path::Path;
 use std::time::Duration;
 
 use daemon::home::Home;
 use http::{HeaderName, Method};
 use model::{ErrorCode, limits};
+use net::Secret;
 use net::client::{Ask, Client, ClientError, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,6 +35,12 @@ impl LocalDoor {
     /// The same as another member of this home, in another mesh.
     pub fn with(mut self, act_as: Option<String>, mesh: Option<String>) -> Self {
         (self.act_as, self.mesh) = (act_as, mesh);
+        self
+    }
+
+    /// The same with the token of an agent, which acts as that agent alone.
+    pub fn with_token(mut self, token: &Secret) -> Self {
+        self.client = self.client.with_bearer(token);
         self
     }
 
@@ -122,6 +130,20 @@ impl LocalDoor {
                     .fix("postrider down && postrider up")
             }
         }
+    }
+}
+
+/// The token in `file`.
+pub fn read_token(file: &Path) -> Result<Secret, Failure> {
+    let shown = home::shown(file);
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(format!("the token's file {shown} cannot be read: {error}"))
+            .fix("postrider agent add NAME --quiet > FILE")
+    })?;
+    match text.trim() {
+        "" => Err(Failure::usage(format!("the token's file {shown} is empty"))
+            .fix("postrider agent add NAME --quiet > FILE")),
+        token => Ok(Secret::from(token.to_owned())),
     }
 }
 

@@ -8,6 +8,7 @@ mod down;
 mod explain;
 mod inbox;
 mod invite;
+mod mcp;
 mod mend;
 mod mesh;
 mod outbox;
@@ -20,7 +21,11 @@ mod up;
 mod watch;
 mod webhook;
 
+use std::path::PathBuf;
+
 use ::daemon::home::Home;
+
+use net::Secret;
 
 use crate::args::{Args, Command};
 use crate::failure::{Exit, Failure};
@@ -33,12 +38,26 @@ pub struct Context {
     pub output: Output,
     pub mesh: Option<String>,
     pub act_as: Option<String>,
+    /// Holds an agent's token; `--as` wins over it.
+    pub token_file: Option<PathBuf>,
 }
 
 impl Context {
     /// The local door as the acting member.
     pub fn door(&self) -> Result<LocalDoor, Failure> {
-        Ok(LocalDoor::of(&self.home)?.with(self.act_as.clone(), self.mesh.clone()))
+        let door = LocalDoor::of(&self.home)?.with(self.act_as.clone(), self.mesh.clone());
+        Ok(match self.token()? {
+            Some(token) => door.with_token(&token),
+            None => door,
+        })
+    }
+
+    /// The agent's token that was named, when nobody is named by `--as`.
+    pub fn token(&self) -> Result<Option<Secret>, Failure> {
+        match &self.token_file {
+            Some(file) if self.act_as.is_none() => crate::local::read_token(file).map(Some),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The local door as the home's person, in the named mesh.
@@ -50,7 +69,8 @@ impl Context {
 /// Does what was asked.
 pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
     let home = crate::home::resolve(args.home.as_deref())?;
-    let context = Context { home, output: *output, mesh: args.mesh, act_as: args.act_as };
+    let context =
+        Context { home, output: *output, mesh: args.mesh, act_as: args.act_as, token_file: args.token_file };
     match args.command {
         Command::Up(up) => up::run(up, &context).await,
         Command::Down => down::run(&context).await,
@@ -62,6 +82,7 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Explain { id } => explain::run(&id, &context).await,
         Command::Topic(topic) => topic::run(topic, &context).await,
         Command::Agent(agent) => agent::run(agent, &context).await,
+        Command::Mcp(mcp) => mcp::run(mcp, &context).await,
         Command::Invite(invite) => invite::run(invite, &context).await,
         Command::Join(join) => invite::join(join, &context).await,
         Command::Mesh(mesh) => mesh::run(mesh, &context).await,
