@@ -201,6 +201,7 @@ fn arrived(row: MailRow) -> Arrived {
         envelope,
         deliver_by: row.deliver_by,
         redelivered: row.message.redelivered,
+        priority: row.message.fields.priority,
     }
 }
 

@@ -15,6 +15,7 @@ mod outbox;
 mod send;
 mod state;
 mod topics;
+mod turns;
 mod waiting;
 
 use std::sync::Arc;
@@ -50,6 +51,11 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport, more: Router) ->
         .route("/v1/ask", post(topics::ask))
         .route("/v1/events", get(events::stream))
         .route("/v1/agents", post(agents::register))
+        .route("/v1/turns", get(turns::list).post(turns::begin))
+        .route("/v1/turns/{id}", get(turns::show))
+        .route("/v1/turns/{id}/extend", post(turns::extend))
+        .route("/v1/turns/{id}/interrupt", post(turns::interrupt))
+        .route("/v1/turns/{id}/end", post(turns::end))
         .route("/v1/rotate-token", post(agents::rotate_token))
         .route("/v1/meshes", get(meshes::list).post(meshes::join))
         .route("/v1/reload", post(meshes::reload))

@@ -35,6 +35,7 @@ mod start;
 mod storage;
 pub mod surroundings;
 mod token;
+mod turns;
 mod view;
 
 use std::path::PathBuf;

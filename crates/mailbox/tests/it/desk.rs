@@ -174,6 +174,7 @@ impl Desk {
             envelope: format!("mail {n}").into_bytes(),
             deliver_by: None,
             redelivered: false,
+            priority: model::Priority::Next,
         }
     }
 }
