@@ -35,6 +35,7 @@ mod start;
 mod storage;
 pub mod surroundings;
 mod token;
+mod turns;
 mod view;
 
 use std::path::PathBuf;
@@ -68,6 +69,8 @@ pub struct Config {
     pub page_url: Option<String>,
     /// The mesh whose broker runs in this very process.
     pub own_mesh: Option<OwnMesh>,
+    /// Routes of other services for the local door, behind its guards and its authentication; without a fallback.
+    pub more_routes: axum::Router,
     /// What the process found around itself.
     pub surroundings: Surroundings,
     /// Ends the daemon when cancelled; the daemon cancels it when it is asked to stop.

@@ -182,6 +182,12 @@ error_codes! {
     ConversationClosed "conversation_closed" Permanent "Write to another, or ask its owner to open it.";
     /// The message had no recipient, so no higher rung can come.
     NoRecipients "no_recipients" Permanent "Subscribe somebody, or wait for accepted.";
+    /// A turn of this agent is open.
+    TurnOpen "turn_open" Transient "End it, or wait until its lease runs out.";
+    /// The turn's lease was lost: the message waits for another turn, or has one.
+    TurnLost "turn_lost" Permanent "Drop the work; a turn that is still wanted is handed out again, marked.";
+    /// The message has had its turn.
+    TurnOver "turn_over" Permanent "Nothing is left to do; postrider explain shows how it ended.";
     /// Part of the product is starting or stopping.
     Unavailable "unavailable" Transient "Ask again shortly.";
     /// A fault of ours; the log has its cause.

@@ -23,6 +23,7 @@ pub mod meta;
 pub mod operator;
 pub mod outbox;
 pub mod receipt;
+pub mod turn;
 pub mod webhook;
 
 pub use clock::{BrokerClock, Clock, Entropy, OsEntropy, SystemClock, Timestamp};
@@ -32,7 +33,7 @@ pub use error::{Class, ErrorCode};
 pub use fingerprint::Fingerprint;
 pub use id::{
     ClientMessageId, ConversationId, LeaseToken, MemberId, MemberName, MeshId, MessageId, NodeKey, NodeName,
-    RowId, TopicName,
+    RowId, TopicName, TurnId,
 };
 pub use member::MemberKind;
 pub use meta::Meta;

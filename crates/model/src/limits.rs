@@ -204,3 +204,27 @@ pub const QUIET_READ_PAUSE: Duration = Duration::from_millis(2);
 pub const NODE_QUESTIONS_MAX: usize = 32;
 /// A node's answer to a broker, inside the time the broker itself has to answer.
 pub const NODE_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long an agent's tool waits when nobody says, under the minute after which common clients give up.
+pub const TOOL_WAIT_DEFAULT: Duration = Duration::from_secs(30);
+/// The longest a tool waits: the answer must still reach a client that gives up after a minute.
+pub const TOOL_WAIT_MAX: Duration = Duration::from_secs(50);
+/// Messages a tool shows when nobody says: a page of words has to fit an agent's memory.
+pub const TOOL_ROWS_DEFAULT: usize = 20;
+/// Messages a tool shows at most.
+pub const TOOL_ROWS_MAX: usize = 100;
+/// Bytes of message text a tool shows at most; at least one message is always shown whole.
+pub const TOOL_TEXT_BYTES_MAX: usize = 128 * 1024;
+/// A line from an agent's client: a whole request, as JSON inside JSON.
+pub const TOOL_LINE_BYTES_MAX: usize = 1024 * 1024;
+/// A turn's lease when its holder asks for none: an agent that died is noticed within a minute.
+pub const TURN_LEASE_DEFAULT: Duration = Duration::from_secs(60);
+/// The shortest lease: below it a busy machine loses turns that go well.
+pub const TURN_LEASE_MIN: Duration = Duration::from_secs(1);
+/// The longest lease: a dead holder may not hold a message for a day.
+pub const TURN_LEASE_MAX: Duration = Duration::from_secs(3_600);
+/// Reruns of a message whose turn was interrupted: a message that ends its agent twice would do it again.
+pub const TURN_RERUNS_MAX: u32 = 1;
+/// Who holds a turn, in its own words.
+pub const TURN_HOLDER_BYTES_MAX: usize = 64;
+/// Why a turn failed, in its agent's words; longer ones are cut.
+pub const TURN_ERROR_BYTES_MAX: usize = 2 * 1024;

@@ -1,6 +1,8 @@
 //! The local door: a process on this host and its daemon.
 
 mod operate;
+mod turns;
+mod typed;
 
 use model::{ClientMessageId, ErrorCode, Kind, MemberName, Priority, RowId, Timestamp, To};
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,10 @@ pub use operate::{
     OutboxInspection, OutboxPage, RequeueAnswer, RequeueRequest, RotateAnswer, SeenAnswer, SeenRequest,
     ShutdownAnswer, TopicPostRequest, Version,
 };
+pub use turns::{
+    TurnAnswer, TurnEnd, TurnEnded, TurnExtend, TurnPage, TurnReplied, TurnReply, TurnRequest, lease,
+};
+pub use typed::destination;
 
 /// The operator acts as another member of this home.
 pub const ACT_AS_HEADER: &str = "postrider-as";

@@ -44,7 +44,10 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::TicketAlreadyUsed
         | ErrorCode::ReplayDetected
         | ErrorCode::ConversationClosed
-        | ErrorCode::NoRecipients => 409,
+        | ErrorCode::NoRecipients
+        | ErrorCode::TurnOpen
+        | ErrorCode::TurnLost
+        | ErrorCode::TurnOver => 409,
         ErrorCode::CursorExpired => 410,
         ErrorCode::TooLarge => 413,
         ErrorCode::UnsupportedMediaType => 415,

@@ -13,4 +13,5 @@ mod inbox;
 mod lifecycle;
 mod link;
 mod operator;
+mod turns;
 mod upkeep;

@@ -17,3 +17,4 @@ mod salvage;
 mod schema;
 mod settle;
 mod start;
+mod turns;

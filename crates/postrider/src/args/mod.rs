@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+mod assist;
 mod manage;
 mod operate;
 
@@ -12,6 +13,7 @@ use model::Rung;
 
 use crate::output::Form;
 
+pub use assist::{Install, Mcp, McpCommand};
 pub use manage::{Agent, Invite, Join, Mesh, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
 
@@ -29,13 +31,7 @@ pub struct Args {
     #[arg(long = "as", global = true, value_name = "NAME")]
     pub act_as: Option<String>,
     /// Act as the agent whose token this file holds
-    #[arg(
-        long,
-        global = true,
-        env = "POSTRIDER_AGENT_TOKEN_FILE",
-        value_name = "FILE",
-        conflicts_with = "act_as"
-    )]
+    #[arg(long, global = true, env = "POSTRIDER_AGENT_TOKEN_FILE", value_name = "FILE")]
     pub agent_token_file: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long, global = true)]
@@ -76,6 +72,8 @@ pub enum Command {
     /// Agents with their home here
     #[command(subcommand)]
     Agent(Agent),
+    /// Tools for coding agents (MCP): serve them on stdin and stdout, or install them in a client
+    Mcp(Mcp),
     /// Make an invite for one more home
     Invite(Invite),
     /// Join a mesh by invite

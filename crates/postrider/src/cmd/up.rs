@@ -50,6 +50,7 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
             url: fabric.url.clone(),
             invites: fabric.invites(),
         }),
+        more_routes: super::mcp::routes(home)?,
         surroundings: Surroundings::read(|name| std::env::var(name).ok()),
         stop: stop.clone(),
     };
