@@ -182,6 +182,14 @@ error_codes! {
     ConversationClosed "conversation_closed" Permanent "Write to another, or ask its owner to open it.";
     /// The message had no recipient, so no higher rung can come.
     NoRecipients "no_recipients" Permanent "Subscribe somebody, or wait for accepted.";
+    /// The record is not as the caller had seen it; current_version says what is there now.
+    StateConflict "state_conflict" Permanent "Read the record again, then decide whether the change still holds.";
+    /// A request with this key is under way.
+    IdempotencyInProgress "idempotency_in_progress" Transient "Ask again with the same key after the Retry-After.";
+    /// The key was retired by a question with a fence; nothing happened under it and nothing will.
+    IdempotencyKeyRetired "idempotency_key_retired" Permanent "Use a new key.";
+    /// The copy is older than the time for which an earlier one is surely remembered.
+    IdempotencyKeyExpired "idempotency_key_expired" Permanent "Check whether it was applied; then use a new key.";
     /// Part of the product is starting or stopping.
     Unavailable "unavailable" Transient "Ask again shortly.";
     /// A fault of ours; the log has its cause.

@@ -44,7 +44,10 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::TicketAlreadyUsed
         | ErrorCode::ReplayDetected
         | ErrorCode::ConversationClosed
-        | ErrorCode::NoRecipients => 409,
+        | ErrorCode::NoRecipients
+        | ErrorCode::StateConflict
+        | ErrorCode::IdempotencyInProgress
+        | ErrorCode::IdempotencyKeyRetired => 409,
         ErrorCode::CursorExpired => 410,
         ErrorCode::TooLarge => 413,
         ErrorCode::UnsupportedMediaType => 415,
@@ -52,7 +55,8 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::SendDeadlinePassed
         | ErrorCode::DeliverByPassed
         | ErrorCode::MentionUnknown
-        | ErrorCode::WebhookUrlRefused => 422,
+        | ErrorCode::WebhookUrlRefused
+        | ErrorCode::IdempotencyKeyExpired => 422,
         ErrorCode::DaemonBusy | ErrorCode::TooManyStreams | ErrorCode::RateLimited => 429,
         ErrorCode::Internal => 500,
         ErrorCode::StorageBusy
