@@ -233,7 +233,7 @@ impl RecordKind {
     ];
 
     /// The stored number.
-    pub const fn code(self) -> i64 {
+    pub const fn code(self) -> u8 {
         match self {
             RecordKind::Progress => 1,
             RecordKind::TokenEvent => 2,
@@ -245,7 +245,7 @@ impl RecordKind {
 
     /// The kind stored as `code`.
     pub fn from_code(code: i64) -> Option<RecordKind> {
-        RecordKind::ALL.into_iter().find(|kind| kind.code() == code)
+        RecordKind::ALL.into_iter().find(|kind| i64::from(kind.code()) == code)
     }
 
     /// Its word in addresses.

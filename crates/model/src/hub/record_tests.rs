@@ -86,7 +86,7 @@ fn a_record_grown_over_its_bound_is_refused() {
 #[test]
 fn kinds_have_their_own_numbers_and_words() {
     for kind in RecordKind::ALL {
-        assert_eq!(RecordKind::from_code(kind.code()), Some(kind));
+        assert_eq!(RecordKind::from_code(kind.code().into()), Some(kind));
         assert!(RecordKind::ALL.iter().filter(|other| other.word() == kind.word()).count() == 1);
     }
     assert_eq!(RecordKind::from_code(0), None);
