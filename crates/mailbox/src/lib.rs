@@ -21,6 +21,7 @@ mod member;
 mod meta;
 mod open;
 mod outbox;
+pub mod relay;
 mod salvage;
 mod scrub;
 mod sql;

@@ -62,13 +62,12 @@ fn holds_slack_token(text: &str) -> bool {
 
 fn holds_bearer(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let holds = lower.match_indices("bearer ").any(|(place, word)| {
+    lower.match_indices("bearer ").any(|(place, word)| {
         let rest = text[place + word.len()..].trim_start_matches(' ');
         let token = run(rest, |byte| is_word_or_dash(byte) || b".~+/=".contains(&byte));
         // The first letter may be a capital of ordinary writing.
         token.len() >= BEARER_BYTES_MIN && is_mixed(&token[1..])
-    });
-    holds
+    })
 }
 
 /// Three parts of base64url, the first of which is the text `{"`.
