@@ -47,16 +47,18 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::NoRecipients
         | ErrorCode::StateConflict
         | ErrorCode::IdempotencyInProgress
-        | ErrorCode::IdempotencyKeyRetired => 409,
+        | ErrorCode::IdempotencyKeyRetired
+        | ErrorCode::WrongInstance => 409,
         ErrorCode::CursorExpired => 410,
-        ErrorCode::TooLarge => 413,
+        ErrorCode::TooLarge | ErrorCode::PayloadTooLargeToQueue => 413,
         ErrorCode::UnsupportedMediaType => 415,
         ErrorCode::HopLimit
         | ErrorCode::SendDeadlinePassed
         | ErrorCode::DeliverByPassed
         | ErrorCode::MentionUnknown
         | ErrorCode::WebhookUrlRefused
-        | ErrorCode::IdempotencyKeyExpired => 422,
+        | ErrorCode::IdempotencyKeyExpired
+        | ErrorCode::SecretInPayload => 422,
         ErrorCode::DaemonBusy | ErrorCode::TooManyStreams | ErrorCode::RateLimited => 429,
         ErrorCode::Internal => 500,
         ErrorCode::StorageBusy
@@ -64,6 +66,12 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::BrokerUnreachable
         | ErrorCode::DaemonNotRunning
         | ErrorCode::MeshParked
+        | ErrorCode::UpstreamUnreachable
+        | ErrorCode::CredentialsNotQueueable
+        | ErrorCode::IdRequired
+        | ErrorCode::OutboxFull
+        | ErrorCode::PendingWrites
+        | ErrorCode::RelayNotRunning
         | ErrorCode::Unavailable => 503,
         ErrorCode::InsufficientStorage => 507,
     }
