@@ -13,6 +13,8 @@ mod batch;
 mod desk;
 mod explain;
 mod history;
+mod hub;
+mod hub_batch;
 mod janitor;
 mod join;
 mod link;

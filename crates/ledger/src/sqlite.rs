@@ -8,6 +8,7 @@
 mod accept;
 mod explain;
 mod history;
+mod hub;
 mod janitor;
 mod join;
 mod link;

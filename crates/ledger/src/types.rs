@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod explain;
+pub mod hub;
 pub mod manage;
 pub mod mesh;
 pub mod read;

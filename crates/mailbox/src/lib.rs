@@ -24,6 +24,7 @@ mod meta;
 mod open;
 mod outbox;
 mod planted;
+pub mod relay;
 mod salvage;
 mod scrub;
 mod sql;

@@ -188,6 +188,14 @@ error_codes! {
     TurnLost "turn_lost" Permanent "Drop the work; a turn that is still wanted is handed out again, marked.";
     /// The message has had its turn.
     TurnOver "turn_over" Permanent "Nothing is left to do; postrider explain shows how it ended.";
+    /// The record is not as the caller had seen it; current_version says what is there now.
+    StateConflict "state_conflict" Permanent "Read the record again, then decide whether the change still holds.";
+    /// A request with this key is under way.
+    IdempotencyInProgress "idempotency_in_progress" Transient "Ask again with the same key after the Retry-After.";
+    /// The key was retired by a question with a fence; nothing happened under it and nothing will.
+    IdempotencyKeyRetired "idempotency_key_retired" Permanent "Use a new key.";
+    /// The copy is older than the time for which an earlier one is surely remembered.
+    IdempotencyKeyExpired "idempotency_key_expired" Permanent "Check whether it was applied; then use a new key.";
     /// Part of the product is starting or stopping.
     Unavailable "unavailable" Transient "Ask again shortly.";
     /// A fault of ours; the log has its cause.

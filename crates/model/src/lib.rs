@@ -16,6 +16,7 @@ pub mod envelope;
 pub mod error;
 pub mod fingerprint;
 pub mod gcra;
+pub mod hub;
 pub mod id;
 pub mod limits;
 pub mod member;
@@ -23,6 +24,9 @@ pub mod meta;
 pub mod operator;
 pub mod outbox;
 pub mod receipt;
+pub mod relay;
+pub mod route_class;
+pub mod secrets;
 pub mod turn;
 pub mod webhook;
 

@@ -47,15 +47,21 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::NoRecipients
         | ErrorCode::TurnOpen
         | ErrorCode::TurnLost
-        | ErrorCode::TurnOver => 409,
+        | ErrorCode::TurnOver
+        | ErrorCode::StateConflict
+        | ErrorCode::IdempotencyInProgress
+        | ErrorCode::IdempotencyKeyRetired
+        | ErrorCode::WrongInstance => 409,
         ErrorCode::CursorExpired => 410,
-        ErrorCode::TooLarge => 413,
+        ErrorCode::TooLarge | ErrorCode::PayloadTooLargeToQueue => 413,
         ErrorCode::UnsupportedMediaType => 415,
         ErrorCode::HopLimit
         | ErrorCode::SendDeadlinePassed
         | ErrorCode::DeliverByPassed
         | ErrorCode::MentionUnknown
-        | ErrorCode::WebhookUrlRefused => 422,
+        | ErrorCode::WebhookUrlRefused
+        | ErrorCode::IdempotencyKeyExpired
+        | ErrorCode::SecretInPayload => 422,
         ErrorCode::DaemonBusy | ErrorCode::TooManyStreams | ErrorCode::RateLimited => 429,
         ErrorCode::Internal => 500,
         ErrorCode::StorageBusy
@@ -63,6 +69,12 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::BrokerUnreachable
         | ErrorCode::DaemonNotRunning
         | ErrorCode::MeshParked
+        | ErrorCode::UpstreamUnreachable
+        | ErrorCode::CredentialsNotQueueable
+        | ErrorCode::IdRequired
+        | ErrorCode::OutboxFull
+        | ErrorCode::PendingWrites
+        | ErrorCode::RelayNotRunning
         | ErrorCode::Unavailable => 503,
         ErrorCode::InsufficientStorage => 507,
     }

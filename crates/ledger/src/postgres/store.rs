@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use model::admission::{Known, StatusAnswer};
+use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
     ClientMessageId, ConversationId, DeliveryRung, Entropy, MemberId, MemberKind, MemberName, MessageId,
@@ -18,12 +19,13 @@ use tokio::sync::watch;
 use tokio_postgres::Config;
 
 use super::batch::{Queue, WRITERS};
+use super::hub_batch::HubQueue;
 use super::schema::{self, OpenError};
 use super::session::{self, CONNECTIONS_MAX, Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
-    explain, history, janitor, join, link, list, manage, mesh, push, sql, status, token, wayin, webhook,
+    explain, history, hub, janitor, join, link, list, manage, mesh, push, sql, status, token, wayin, webhook,
     window,
 };
 use crate::*;
@@ -32,6 +34,7 @@ use crate::*;
 pub struct PostgresLedger {
     core: Arc<Core>,
     queue: Queue,
+    hub_queue: HubQueue,
     wake: Wake,
     _bell: Bell,
 }
@@ -48,8 +51,9 @@ impl PostgresLedger {
         drop(client);
         let wake = Wake::new();
         let queue = Queue::start(&core, &wake);
+        let hub_queue = HubQueue::start(&core, &wake);
         let bell = wake.start(config);
-        Ok(Self { core, queue, wake, _bell: bell })
+        Ok(Self { core, queue, hub_queue, wake, _bell: bell })
     }
 
     /// Moves the store's clock against the database's, for the conformance suite.
@@ -504,6 +508,58 @@ impl Ledger for PostgresLedger {
 
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
         self.read("ledger.pushes", move |tx| webhook::pushes(tx, id).boxed()).await
+    }
+
+    async fn hub_write(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
+        self.hub_queue.write(write).await
+    }
+
+    async fn hub_known(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+    ) -> Result<Option<HubKnown>, StorageError> {
+        let key = key.clone();
+        self.read("ledger.hub_known", move |tx| async move { hub::known(tx, principal, &key).await }.boxed())
+            .await
+    }
+
+    async fn hub_key_status(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+        created_at: Option<Timestamp>,
+        fence: Fence,
+    ) -> Result<HubKeyStatus, StorageError> {
+        let key = key.clone();
+        match fence {
+            Fence::None => {
+                self.read("ledger.hub_key_status", move |tx| {
+                    async move { hub::ask(tx, principal, &key, created_at).await }.boxed()
+                })
+                .await
+            }
+            Fence::Retire => {
+                self.write("ledger.hub_fence", move |tx| {
+                    async move { hub::fence(tx, principal, &key, created_at).await }.boxed()
+                })
+                .await
+            }
+        }
+    }
+
+    async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError> {
+        let id = id.clone();
+        self.read("ledger.hub_record", move |tx| async move { hub::record(tx, kind, &id).await }.boxed())
+            .await
+    }
+
+    async fn hub_list(&self, kind: RecordKind, after: u64, limit: usize) -> Result<HubPage, StorageError> {
+        self.read("ledger.hub_list", move |tx| hub::list(tx, kind, after, limit).boxed()).await
+    }
+
+    async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_hub_keys", move |tx| hub::expire_keys(tx, limit).boxed()).await
     }
 
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {

@@ -12,6 +12,7 @@ mod property;
 mod read;
 mod receipts;
 mod record;
+mod relay;
 mod retention;
 mod salvage;
 mod schema;
