@@ -36,3 +36,21 @@ export type TicketAnswer = { ticket: string; expires_at: string };
 export type MemberRow = MemberRef & { home?: string | null | undefined; role: string };
 export type NodeRow = { node: string; linked: boolean; last_seen_at: string; held: number };
 export type MemberList = { members: Array<MemberRow>; nodes: Array<NodeRow> };
+export type ExplainedRecipient = {
+  name: string; home?: string | null | undefined; rung: string; delivered_at?: string | null | undefined; notified_at?: string | null | undefined;
+  engaged_at?: string | null | undefined; processed_at?: string | null | undefined; ended_at?: string | null | undefined;
+  ended_code?: string | null | undefined; read_at?: string | null | undefined;
+};
+export type ExplainedWebhook = { name: string; state: string; attempts: number; last_answer?: string | null | undefined };
+export type ExplainedRecord = {
+  sender: MemberRef; client_message_id: string; state: string; standing?: string | null | undefined; fingerprint_prefix?: string | null | undefined;
+  broker_message_id?: string | null | undefined; conversation?: string | null | undefined; conversation_name?: string | null | undefined;
+  history_id?: number | null | undefined; accepted_at?: string | null | undefined; deliver_by?: string | null | undefined;
+  remembered_until?: string | null | undefined; history_available: boolean; recipients: Array<ExplainedRecipient>;
+  webhooks?: Array<ExplainedWebhook> | undefined;
+};
+export type NodeRecord =
+  | { held: "outbox"; sender: string; status: string; enqueued_at: string; attempts: number; last_error?: string | null | undefined }
+  | { held: "inbox"; recipient: string; received_at: string; rung: string };
+export type ExplainedHome = { node: string; records: Array<NodeRecord>; unreachable: boolean };
+export type BrokerExplained = { observer: string; verdict: string; records: Array<ExplainedRecord>; homes: Array<ExplainedHome>; now: string };
