@@ -15,7 +15,17 @@ const TAGS = [
 ];
 const LINKS = /^(?:https?:|mailto:)/i;
 
-const reader = new Marked({ gfm: true, breaks: true, async: false });
+const reader = new Marked({
+  gfm: true,
+  breaks: true,
+  async: false,
+  renderer: {
+    // Tags a message holds are words like others: shown, not obeyed.
+    html: ({ text }) => escaped(text),
+    // A picture would be fetched from somewhere; its address is shown instead.
+    image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
+  },
+});
 const purifier = DOMPurify(window);
 purifier.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName === "A") {
@@ -53,6 +63,12 @@ function markMentions(tree: DocumentFragment, names: ReadonlySet<string>): void 
     if (parts.length < 2) continue;
     text.replaceWith(...parts.map((part, place) => (place % 2 === 1 ? mention(part, names) : part)));
   }
+}
+
+function escaped(text: string): string {
+  const host = document.createElement("span");
+  host.textContent = text;
+  return host.innerHTML.replaceAll('"', "&quot;");
 }
 
 function mention(part: string, names: ReadonlySet<string>): string | HTMLElement {

@@ -8,12 +8,15 @@ import { newestAt } from "../state/talks";
 import { clock, instant } from "../text/time";
 import { helpOpen } from "./help";
 import { icons } from "./icons";
-import { TITLES } from "./rail";
+import { SHORT, TITLES } from "./rail";
 
 export function Bar() {
   return (
     <header class="bar">
-      <h1 class="ptitle">{TITLES[route.value.view]}</h1>
+      <h1 class="ptitle">
+        <span class="vh">{TITLES[route.value.view]}</span>
+        <span aria-hidden="true">{SHORT[route.value.view]}</span>
+      </h1>
       <Ask />
       <div class="facts">
         <Live />

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ExplainedRecord } from "../client";
 import { type Event, type Explained, events, explain, standing } from "../state/explained";
 import { watch } from "../state/pulse";
+import { inboxes } from "../state/receipts";
 import { link, route } from "../state/route";
 import { instant, span } from "../text/time";
 import { count, short } from "../text/words";
@@ -243,6 +244,8 @@ function verdict(word: string, record: ExplainedRecord | undefined, { row }: Exp
     const reason = row.dead_reason ? `: ${row.dead_reason.replaceAll("_", " ")}` : "";
     return `${capital(row.receipt.rung)}${row.status === "dead" ? ", needs a person" : ""}${reason}.${asked}`;
   }
+  const { note } = record && record.recipients.length > 1 ? inboxes(record) : { note: undefined };
+  if (note !== undefined) return `${capital(word)}, ${note}.${asked}`;
   const only = record?.recipients.length === 1 ? record.recipients[0]?.name : undefined;
   const by = only !== undefined && word === "processed" ? ` by ${only}` : only !== undefined && word !== "accepted" ? ` to ${only}` : "";
   return `${capital(word)}${by}.${asked}`;

@@ -47,7 +47,7 @@ function Findings() {
         <div class="find" key={one.conversation_id}>
           <span class="k asks">act</span>
           <div>
-            <b>{one.sender} waits for an answer</b> since <Time at={one.created_at} />. <a href={link("conversations", one.conversation_id)}>{one.conversation_name}</a>
+            <b>{one.sender} waits for an answer</b>, asked <Time at={one.created_at} />. <a href={link("conversations", one.conversation_id)}>{one.conversation_name}</a>
           </div>
         </div>
       ))}

@@ -15,7 +15,8 @@ export const TITLES: Record<View, string> = {
   explain: "Explain",
   health: "Health",
 };
-const SHORT: Record<View, string> = {
+/** For narrow screens. */
+export const SHORT: Record<View, string> = {
   conversations: "Talk",
   agents: "Nodes",
   outbox: "Outbox",

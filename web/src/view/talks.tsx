@@ -51,7 +51,7 @@ function Talk({ row }: { row: ConversationRow }) {
     <a class="conv" href={link("conversations", row.conversation)} aria-current={current ? "true" : undefined}>
       <span>{asks ? <span class="dot" /> : null}</span>
       <span class="t ell">
-        {conversationName(row.conversation_name)} {asks ? <span class="a">{asks.sender} asks you</span> : null}
+        {conversationName(row.conversation_name)} {asks ? <span class="a">{row.kind === "dm" ? "" : `${asks.sender} `}asks you</span> : null}
       </span>
       <span>
         {row.last_at ? <Time at={row.last_at} /> : null}
