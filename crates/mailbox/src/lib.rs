@@ -23,7 +23,7 @@ mod member;
 mod meta;
 mod open;
 mod outbox;
-mod planted;
+pub mod planted;
 pub mod relay;
 mod salvage;
 mod scrub;
@@ -44,5 +44,4 @@ pub use outbox::{
 pub use salvage::{Condition, Salvaged, condition};
 pub use turn::{
     BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, Turn, TurnAsked, TurnLostError,
-    planted,
 };

@@ -9,7 +9,6 @@
 mod begin;
 mod end;
 mod keep;
-pub mod planted;
 
 use model::turn::{TurnMark, TurnState};
 use model::{MemberId, RowId, Timestamp, TurnId};

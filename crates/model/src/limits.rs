@@ -288,3 +288,37 @@ pub const RELAY_TWIN_WINDOW: Duration = Duration::from_secs(60);
 pub const RELAY_TWINS_MAX: usize = 10_000;
 /// What a caller says of itself: agent, session, principal.
 pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
+/// Conversations one connection follows.
+pub const SUBSCRIPTIONS_MAX: usize = 64;
+/// Rows one read of a subscription takes.
+pub const CATCH_UP_ROWS: usize = 256;
+/// Frames waiting for one subscriber; what does not fit is read again from the log.
+pub const SUBSCRIBER_FRAMES_MAX: usize = 64;
+/// A subscriber that takes nothing for this long is closed with 4408; it resumes from its cursor.
+pub const SUBSCRIBER_STALL_MAX: Duration = Duration::from_secs(30);
+/// Rows of a log kept for those who follow it live; whoever is further behind reads the log.
+pub const TAIL_ROWS_MAX: usize = 1_024;
+/// Bytes of the same.
+pub const TAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Between two looks at the heads of followed logs: commits elsewhere cost a follower at most this.
+pub const HEADS_LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Between two checks that a subscriber's credential still holds.
+pub const CREDENTIAL_CHECK_EVERY: Duration = Duration::from_secs(30);
+/// Characters of a question shown in an escalation; the whole stands in the log.
+pub const QUESTION_CHARS_MAX: usize = 280;
+/// Escalations a snapshot names.
+pub const ESCALATIONS_MAX: usize = 1_000;
+/// Edges of escalations a connection may lag behind before it gets a new snapshot.
+pub const ESCALATION_EDGES_MAX: usize = 1_024;
+/// How far back a look for edges reaches: longer than any accept transaction takes.
+pub const ESCALATION_OVERLAP: Duration = Duration::from_secs(60);
+/// Events of escalations are kept this long; their only readers are brokers that run.
+pub const ESCALATION_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Others' messages are counted as unread up to this.
+pub const UNREAD_MAX: u64 = 1_000;
+/// A sign-in link.
+pub const SIGN_IN_TTL: Duration = Duration::from_secs(15 * 60);
+/// A browser's session.
+pub const SESSION_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Event streams over HTTP of one broker.
+pub const CHAT_STREAMS_MAX: usize = 1_024;

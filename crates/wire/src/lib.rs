@@ -7,6 +7,7 @@
 
 pub mod ask;
 pub mod auth;
+pub mod chat;
 pub mod direct;
 pub mod error;
 pub mod hub;
@@ -15,6 +16,7 @@ pub mod local;
 pub mod log;
 pub mod message;
 pub mod relay;
+pub mod session;
 pub mod status;
 pub mod text;
 

@@ -3,10 +3,11 @@
 use model::turn::{self, Asking, Beginning, NoTurn, TurnMark};
 use model::{DeliveryRung, MemberId, MessageId, Timestamp, TurnId};
 use rusqlite::{Connection, OptionalExtension, named_params};
-use sqlite::{StorageError, fault};
+use sqlite::StorageError;
 
-use super::{Turn, by_id, one, open_of, planted};
+use super::{Turn, by_id, one, open_of};
 use crate::column::{Sql, get};
+use crate::planted::{TURN_UNMARKED, planted};
 use crate::{Mailbox, sql};
 
 /// A turn asked for.
@@ -157,5 +158,5 @@ fn engage(
 }
 
 fn shown(turn: Turn) -> Turn {
-    if fault::bug(planted::UNMARKED) { Turn { attempt: 1, redelivered: false, ..turn } } else { turn }
+    if planted(TURN_UNMARKED) { Turn { attempt: 1, redelivered: false, ..turn } } else { turn }
 }

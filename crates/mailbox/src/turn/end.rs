@@ -6,9 +6,10 @@ use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp, TurnId};
 use rusqlite::{Connection, named_params};
 use sqlite::{StorageError, fault};
 
-use super::{Turn, by_id, one, planted};
+use super::{Turn, by_id, one};
 use crate::column::{Sql, get};
 use crate::outbox::{Accepted, NewRow, accept};
+use crate::planted::{TURN_REPLY_APART, planted};
 use crate::{Mailbox, sql};
 
 /// An end asked for.
@@ -66,7 +67,7 @@ impl From<rusqlite::Error> for EndTurnError {
 impl Mailbox {
     /// Ends a turn as its holder asks, once; the same end again is answered from the first.
     pub async fn end_turn(&self, mut asked: EndTurn) -> Result<EndedTurn, EndTurnError> {
-        let apart = if fault::bug(planted::REPLY_APART) { asked.reply.take() } else { None };
+        let apart = if planted(TURN_REPLY_APART) { asked.reply.take() } else { None };
         let mut ended = self.db.write("mailbox.turn_end", move |conn| end(conn, &asked)).await?;
         if let Some(reply) = apart {
             fault::linger();
