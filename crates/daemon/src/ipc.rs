@@ -14,6 +14,7 @@ mod messages;
 mod outbox;
 mod send;
 mod state;
+mod tails;
 mod topics;
 mod turns;
 mod waiting;

@@ -4,6 +4,7 @@
 
 mod brokers;
 mod direct;
+mod forged;
 mod health;
 mod hostile;
 mod janitor;

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
 mod brokers;
+mod full_disk;
+mod goldens;
 mod kills;
 mod outages;
 mod races;

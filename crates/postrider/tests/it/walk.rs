@@ -177,3 +177,42 @@ fn explain_names_what_each_observer_knows_also_of_ids_never_seen() {
     assert_eq!(unknown.json()[0]["broker"]["verdict"], "never_seen");
     assert!(unknown.json()[0]["here"].is_null());
 }
+
+#[test]
+fn a_recipient_who_is_away_is_no_error_and_has_its_mail_when_it_is_back() {
+    let (first, second) = (home(), home());
+    let broker = up(&first);
+    let other = up(&second);
+    let invite = broker.cli(&["--quiet", "invite", "lab"]).unwrap().done().stdout;
+    other
+        .cli(&["join", invite.trim(), "--node", "lab", "--person", "tom", "--mesh-as", "far"])
+        .unwrap()
+        .done();
+    other.kill9();
+    broker.cli(&["send", "tom", "while you were out", "--wait", "accepted"]).unwrap().done();
+    let waited = broker.cli(&["send", "tom", "again", "--wait", "delivered", "--timeout", "1"]).unwrap();
+    assert_eq!(waited.code(), Some(4), "{waited:?}");
+    let _back = up(&second);
+    wait_for("the mail of a node that was away", BOUND, || {
+        let mail = bodies(&second, &["--json", "--mesh", "far", "inbox"]);
+        (mail == ["while you were out", "again"]).then_some(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_token_file_makes_every_command_its_agents() {
+    let home = home();
+    let product = up(&home);
+    let token = product.cli(&["--json", "agent", "add", "ci"]).unwrap().done().json()[0]["token"].clone();
+    let file = home.path().join("ci.token");
+    std::fs::write(&file, token.as_str().unwrap()).unwrap();
+    let env = [("POSTRIDER_AGENT_TOKEN_FILE", file.to_str().unwrap())];
+    home.cli_with(&["send", "#general", "by ci", "--wait", "accepted"], &env, "").unwrap().done();
+    let history = product.cli(&["--json", "topic", "history", "general"]).unwrap().done().json();
+    assert_eq!(history[0]["sender"], "ci");
+    let refused = home.cli_with(&["--json", "daemon", "rotate-token"], &env, "").unwrap();
+    assert!(refused.stderr.contains("forbidden"), "{refused:?}");
+    let unreadable = [("POSTRIDER_AGENT_TOKEN_FILE", "/nowhere/at/all")];
+    assert_eq!(home.cli_with(&["inbox"], &unreadable, "").unwrap().code(), Some(2));
+}

@@ -148,12 +148,16 @@ impl Node {
 
     /// Waits until its link is open.
     pub(super) fn await_link(&self) -> Result<(), FleetError> {
-        let mut door = self.door();
+        let (mut door, mut mesh) = (self.door(), Value::Null);
         let live = || {
-            let answer = door.get("/v1/health").ok()?;
-            (answer.body["meshes"][0]["link"] == "live").then_some(())
+            mesh = door.get("/v1/health").ok()?.body["meshes"][0].clone();
+            (mesh["link"] == "live").then_some(())
         };
-        Ok(wait_for("the link to open", READY_BOUND, live)?)
+        let opened = wait_for("the link to open", READY_BOUND, live);
+        opened.map_err(|waited| FleetError::Unreadable {
+            asked: waited.to_string(),
+            answered: mesh.to_string(),
+        })
     }
 
     /// Everything it printed to standard error so far, to the end when it ended.

@@ -178,6 +178,7 @@ impl Run {
             accepted_as: None,
             next_acked: false,
         };
+        self.site.pass_a_minute()?;
         state.bring_about(&mut self.site, &mut trial)?;
         self.outcome.acked += 1;
         Ok(trial)

@@ -6,32 +6,56 @@ use crate::fleet::servers::{Broker, Node};
 use crate::kills::door::{Answer, Door};
 use crate::wait::wait_for;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// The member under test, and its home.
 pub(super) const SUBJECT: &str = "ann";
 /// The member who watches, and its home; it owns the mesh.
 pub(super) const WITNESS: &str = "bob";
 
+/// A broker counts how often an address knocks, a minute at a time.
+const KNOCKS_FORGOTTEN: Duration = Duration::from_secs(61);
+
 /// Three processes; each ends with it.
 pub(super) struct Site {
     pub broker: Broker,
     pub subject: Node,
     pub witness: Node,
+    faults: Vec<String>,
+    ahead: Duration,
+    clock: PathBuf,
+    _folder: TempDir,
 }
 
 impl Site {
     /// All three up, both daemons joined; `policy` is what the owner decides before the subject joins.
     pub(super) fn open(binary: &Binary, faults: &[String], policy: &[&str]) -> Result<Self, FleetError> {
         let args = ["--limit-member", "100000", "--limit-mesh", "1000000"].map(str::to_owned);
-        let broker = Broker::start(binary, &args, faults)?;
+        let folder = TempDir::new()?;
+        let clock = folder.path().join("ahead");
+        let faults: Vec<String> =
+            faults.iter().cloned().chain([format!("clock:{}", clock.display())]).collect();
+        let broker = Broker::start(binary, &args, &faults)?;
         let witness = Node::join(binary, WITNESS, broker.owner_invite.as_deref().unwrap_or_default())?;
         if !policy.is_empty() {
             let all: Vec<&str> = ["mesh", "policy"].into_iter().chain(policy.iter().copied()).collect();
             witness.quiet(&all)?;
         }
         let subject = Node::join(binary, SUBJECT, &witness.quiet(&["invite"])?)?;
-        Ok(Self { broker, subject, witness })
+        Ok(Self { broker, subject, witness, faults, ahead: Duration::ZERO, clock, _folder: folder })
+    }
+
+    /// The broker's next life, with the faults of its first.
+    pub(super) fn restart_broker(&mut self) -> Result<(), FleetError> {
+        self.broker.restart(&self.faults)
+    }
+
+    /// It is a minute later at the broker, so that daemons that start again and again are still let in.
+    pub(super) fn pass_a_minute(&mut self) -> Result<(), FleetError> {
+        self.ahead += KNOCKS_FORGOTTEN;
+        Ok(std::fs::write(&self.clock, self.ahead.as_micros().to_string())?)
     }
 }
 

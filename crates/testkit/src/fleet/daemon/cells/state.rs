@@ -81,7 +81,7 @@ impl State {
             wait_for("a ttl to pass", 2 * TTL, || (watch.elapsed() > TTL).then_some(()))?;
         }
         site.subject.kill9();
-        site.broker.restart(&[])
+        site.restart_broker()
     }
 
     /// On the wire, and what lay in the broker's socket dies with it.
@@ -91,7 +91,7 @@ impl State {
         await_row(&site.subject, &trial.id, CARRY_BOUND, "on the wire", |row| row["status"] == "inflight")?;
         site.subject.kill9();
         site.broker.kill9();
-        site.broker.restart(&[])
+        site.restart_broker()
     }
 
     /// On the wire, and the daemon dies of the answer.
