@@ -6,6 +6,8 @@ mod brokers;
 mod direct;
 mod health;
 mod hostile;
+mod hub;
+mod hub_keys;
 mod janitor;
 mod join;
 mod lanes;
