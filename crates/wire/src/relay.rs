@@ -30,7 +30,7 @@ pub const UNKNOWN_AFTER_SEND: u16 = 504;
 pub fn answer_of(status: u16, code: Option<&str>) -> Answer {
     match status {
         200..=299 => Answer::Committed,
-        401 | 403 => Answer::Unauthorized,
+        _ if refuses_credential(status) => Answer::Unauthorized,
         409 if code == Some(ErrorCode::IdempotencyInProgress.code()) => Answer::Busy,
         // Of a copy whose key is retired nothing more can come; the key itself says how it ends.
         409 if code == Some(ErrorCode::IdempotencyKeyRetired.code()) => Answer::Refused,
@@ -43,6 +43,11 @@ pub fn answer_of(status: u16, code: Option<&str>) -> Answer {
 /// Whether an answer to a live write says that the upstream is away rather than what it thinks of the write.
 pub const fn is_outage(status: u16) -> bool {
     matches!(status, 502..=504)
+}
+
+/// Whether an answer speaks of the relay's own credential.
+pub const fn refuses_credential(status: u16) -> bool {
+    matches!(status, 401 | 403)
 }
 
 /// Whether an upstream without the question about keys gave this answer to it.
