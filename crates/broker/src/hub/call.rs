@@ -255,10 +255,7 @@ fn refused(shared: &Shared, refusal: Refusal) -> Response {
 }
 
 /// A header that may stand there once.
-pub(super) fn one_line<'a>(
-    headers: &'a HeaderMap,
-    name: impl AsHeaderName,
-) -> Result<Option<&'a str>, Refusal> {
+pub(super) fn one_line(headers: &HeaderMap, name: impl AsHeaderName) -> Result<Option<&str>, Refusal> {
     let text = name.as_str().to_owned();
     let malformed =
         || Refusal::new(ErrorCode::InvalidRequest, format!("{text} must be one line of plain text."));
