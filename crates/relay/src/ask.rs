@@ -9,7 +9,7 @@ use model::relay::{Fenced, Status, delay};
 use model::secrets::{Allowed, scan_json};
 use model::{RowId, limits};
 use sqlite::StorageError;
-use wire::relay::{CREATED_HEADER, KeyStatus, instant, lacks_fence, refuses_credential};
+use wire::relay::{KeyStatus, instant, lacks_fence, refuses_credential};
 
 use crate::relay::Shared;
 
@@ -55,9 +55,9 @@ pub(crate) enum Word {
 
 /// Asks, and retires the key if nothing was committed under it.
 pub(crate) async fn fence(shared: &Shared, envelope: &Envelope) -> Word {
-    let path = format!("/idempotency/{}?fence=true", escaped(&envelope.idempotency_key));
-    let request =
-        Request::builder().uri(path).header(CREATED_HEADER, instant(envelope.created_at)).body(Body::empty());
+    let (key, created) = (escaped(&envelope.idempotency_key), instant(envelope.created_at));
+    let path = format!("/idempotency/{key}?fence=true&created={created}");
+    let request = Request::builder().uri(path).body(Body::empty());
     let Ok(mut request) = request else { return Word::Said(Fenced::Unknown) };
     shared.upstream.lend(request.headers_mut());
     let Ok(answer) = shared.upstream.send(request, shared.config.answer_timeout).await else {
@@ -67,8 +67,8 @@ pub(crate) async fn fence(shared: &Shared, envelope: &Envelope) -> Word {
     if answer.status().is_success() {
         let Some(body) = read(answer).await else { return Word::Silent };
         return Word::Said(match serde_json::from_slice::<KeyStatus>(&body) {
-            Ok(said) if said.status == "committed" => Fenced::Committed,
-            Ok(said) if said.status == "retired" => Fenced::Retired,
+            Ok(said) if said.state == "committed" => Fenced::Committed,
+            Ok(said) if said.state == "retired" => Fenced::Retired,
             Ok(_) | Err(_) => Fenced::Unknown,
         });
     }

@@ -58,7 +58,7 @@ impl Config {
             auth_mode: AuthMode::Strict,
             upstream_token: None,
             local_token: None,
-            health_path: "/healthz".to_owned(),
+            health_path: "/health".to_owned(),
             answer_timeout: limits::RELAY_ANSWER_TIMEOUT,
             drain_per_second: limits::RELAY_DRAIN_PER_SECOND,
             rows_max: limits::RELAY_ROWS_MAX,

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Limited};
 use mailbox::relay::{Envelopes, Heard, Response as Kept, Taken, Task, Telling};
 use model::limits;
 use model::relay::{Answer, BreakerState, Move, Outcome, Precondition, Status};
+use model::route_class::RouteClass;
 use sqlite::StorageError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,7 @@ use wire::relay::{AGENT_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of};
 
 use crate::relay::{Shared, UPSTREAM_ID};
 use crate::upstream::{Seen, SendError};
-use crate::{ask, head, live};
+use crate::{ask, head, live, online};
 
 /// Between two looks when nothing wakes the drainer.
 const LOOK_EVERY: Duration = limits::SAFETY_POLL_EVERY;
@@ -217,7 +218,14 @@ async fn send(
         now: shared.clock.now(),
     };
     match request(shared, taken, precondition, body) {
-        Ok(request) => listen(shared, request, &mut heard).await,
+        Ok(request) => {
+            listen(shared, request, &mut heard).await;
+            if heard.answer == Answer::Committed && taken.envelope.route_class == RouteClass::Replace {
+                // What follows live must not be judged by the tag from before this write.
+                let tag = heard.response.etag.as_deref().and_then(head::value);
+                online::remember(shared, &taken.envelope.path, tag.as_ref());
+            }
+        }
         Err(error) => (heard.answer, heard.error) = (Answer::Refused, Some(error.to_string())),
     }
     heard.now = shared.clock.now();

@@ -1,6 +1,7 @@
 //! A write that may wait: stored first, then forwarded; or stored, and a receipt given.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
@@ -17,8 +18,9 @@ use model::route_class::{NormalPath, OrderKey, Route, RouteClass};
 use model::secrets::{Allowed, looks_secret, scan_json};
 use model::{ErrorCode, RowId, hub, limits};
 use net::respond::Refusal;
+use wire::hub::CREATED_HEADER;
 use wire::relay::{
-    AGENT_HEADER, CREATED_HEADER, KEY_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of, instant, is_outage,
+    AGENT_HEADER, KEY_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of, instant, is_outage,
 };
 
 use crate::board::Place;
@@ -26,6 +28,9 @@ use crate::receipt::{self, Why};
 use crate::relay::{Lends, Shared};
 use crate::upstream::SendError;
 use crate::{forward, head, online};
+
+/// Between two looks at the upstream while a write waits for its turn.
+const TURN_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A write as it will be stored and sent.
 struct Asked {
@@ -213,7 +218,12 @@ async fn wait_for_turn(shared: &Shared, key: &OrderKey, class: RouteClass, bytes
                 Place::Behind(_) => shared.wake.notify_one(),
                 found => return found,
             }
-            left.await;
+            // Nobody leaves while the upstream is away: then there is nothing to wait for.
+            if tokio::time::timeout(TURN_LOOK_EVERY, left).await.is_err()
+                && let BreakerState::Open(_) = shared.upstream.breaker()
+            {
+                return Place::Behind(0);
+            }
         }
     };
     tokio::time::timeout(limits::RELAY_ORDER_WAIT, turn).await.unwrap_or(Place::Behind(0))

@@ -13,7 +13,7 @@ use model::{Clock, Timestamp, limits};
 use net::Secret;
 use net::client::{ClientError, Pass, Target};
 use serde_json::Value;
-use wire::relay::INSTANCE_HEADER;
+use wire::hub::INSTANCE_HEADER;
 
 use crate::config::Config;
 
@@ -114,7 +114,11 @@ impl Upstream {
             return Err(SendError::Lost(format!("it answers {}", answer.status())));
         }
         self.heard_time(answer.headers());
-        let seen = Seen { instance: instance(answer).await };
+        let (instance, told) = health(answer).await;
+        if let Some(told) = told {
+            self.known().ahead_micros = told.as_micros() - self.clock.now().as_micros();
+        }
+        let seen = Seen { instance };
         self.known().seen = Some(seen.clone());
         Ok(seen)
     }
@@ -169,15 +173,15 @@ fn bearer(token: &Secret) -> Option<HeaderValue> {
     Some(line)
 }
 
-/// The name it gives itself: in a header, or in the JSON of its health.
-async fn instance(answer: Response<Incoming>) -> Option<String> {
-    if let Some(named) = answer.headers().get(INSTANCE_HEADER).and_then(|name| name.to_str().ok()) {
-        return short(named);
-    }
+/// The name it gives itself, in a header or in the JSON of its health, and its time.
+async fn health(answer: Response<Incoming>) -> (Option<String>, Option<Timestamp>) {
+    let named = answer.headers().get(INSTANCE_HEADER).and_then(|name| name.to_str().ok()).and_then(short);
     let reading = Limited::new(answer.into_body(), limits::RELAY_RESPONSE_BYTES_MAX).collect();
-    let body = tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await.ok()?.ok()?.to_bytes();
-    let health: Value = serde_json::from_slice(&body).ok()?;
-    ["instance", "instance_id"].iter().find_map(|name| health.get(name)?.as_str()).and_then(short)
+    let read = tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await;
+    let Ok(Ok(body)) = read else { return (named, None) };
+    let said: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+    let word = |name: &str| said.get(name).and_then(Value::as_str);
+    (named.or_else(|| word("instance").and_then(short)), word("now").and_then(|now| now.parse().ok()))
 }
 
 fn short(name: &str) -> Option<String> {

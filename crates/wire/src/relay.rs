@@ -11,8 +11,6 @@ pub const RELAY_HEADER: &str = "statehub-relay";
 pub const PENDING_HEADER: &str = "statehub-pending-writes";
 /// The key of a write.
 pub const KEY_HEADER: &str = "idempotency-key";
-/// When a write was first asked for, in the upstream's time.
-pub const CREATED_HEADER: &str = "idempotency-created";
 /// Who asks, in the caller's own words.
 pub const AGENT_HEADER: &str = "statehub-agent";
 /// In which session.
@@ -21,8 +19,6 @@ pub const SESSION_HEADER: &str = "statehub-session";
 pub const PRINCIPAL_HEADER: &str = "statehub-principal";
 /// The local credential of a relay that lends its own.
 pub const LOCAL_TOKEN_HEADER: &str = "statehub-relay-token";
-/// Which upstream this is.
-pub const INSTANCE_HEADER: &str = "statehub-instance";
 /// The status of a write that was sent on, whose answer did not come, and that is not kept.
 pub const UNKNOWN_AFTER_SEND: u16 = 504;
 
@@ -85,8 +81,7 @@ pub struct QueuedReceipt {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyStatus {
     /// `committed`, `retired`, `absent` or `unknown`.
-    #[serde(alias = "state")]
-    pub status: String,
+    pub state: String,
 }
 
 /// How a relay stands.
