@@ -17,12 +17,13 @@ use wire::ask::Invite;
 use wire::auth::MeshRef;
 
 use crate::accept::Accept;
+use crate::hub::UnderWay;
 use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
 use crate::webhook::Webhooks;
-use crate::{direct, health, janitor, link, openapi, wayin, webhook};
+use crate::{direct, health, hub, janitor, link, openapi, wayin, webhook};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -92,6 +93,7 @@ pub(crate) struct Shared {
     pub(crate) links: Links,
     pub(crate) knocks: KnockRate,
     pub(crate) webhooks: Webhooks,
+    pub(crate) hub_under_way: UnderWay,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -118,6 +120,7 @@ impl Broker {
             links: Links::default(),
             knocks: KnockRate::default(),
             webhooks,
+            hub_under_way: UnderWay::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -131,6 +134,7 @@ impl Broker {
             .merge(wayin::routes())
             .merge(link::routes())
             .merge(direct::routes())
+            .merge(hub::routes(&self.shared))
             .merge(health::routes());
         openapi::with_document(routes).with_state(self.shared.clone())
     }

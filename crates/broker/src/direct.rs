@@ -21,6 +21,9 @@ use utoipa_axum::routes;
 
 use crate::broker::Shared;
 
+pub(crate) use caller::Caller;
+pub(crate) use send::{idempotency_key, with_retry_after};
+
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new()
         .routes(routes!(send::to_mesh))
@@ -32,12 +35,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 }
 
 /// The part of the address, or a refusal in our own shape.
-fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
+pub(crate) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     path.map(|Path(part)| part).map_err(|_| Refusal::plain(ErrorCode::NotFound))
 }
 
 /// The query, or a refusal in our own shape.
-fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
+pub(crate) fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
     query
         .map(|Query(asked)| asked)
         .map_err(|rejection| Refusal::new(ErrorCode::InvalidRequest, rejection.body_text()))

@@ -9,6 +9,7 @@
 //! | `webhook` | members whose deliveries are pushed to an endpoint |
 //! | `ask` | what members may know and decide |
 //! | `direct` | HTTP for callers with an API token |
+//! | `hub` | records of agents' work, each write applied once under its key |
 //! | `explain` | where is it, and why |
 //! | `janitor` | what ends by itself, and the audit of the books |
 //! | `audit` | who was let in, what owners decided |
@@ -29,6 +30,7 @@ mod broker;
 mod direct;
 mod explain;
 mod health;
+mod hub;
 mod janitor;
 pub mod limiter;
 mod link;

@@ -47,8 +47,11 @@ pub(crate) fn settled(known: Option<HubKnown>, key: &HubKey, now: Timestamp) -> 
     }
 }
 
-/// The records a write touches: kind, and id with change and precondition, in order.
-pub(crate) fn changes(effect: &HubEffect) -> Option<(RecordKind, Vec<(&RecordId, &Change, &Precondition)>)> {
+/// One record's part of a write.
+pub(crate) type Part<'a> = (&'a RecordId, &'a Change, &'a Precondition);
+
+/// The records a write touches, in order, and their kind.
+pub(crate) fn changes(effect: &HubEffect) -> Option<(RecordKind, Vec<Part<'_>>)> {
     match effect {
         HubEffect::Record { kind, id, change, precondition } => {
             Some((*kind, vec![(id, change, precondition)]))

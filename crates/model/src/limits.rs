@@ -251,7 +251,7 @@ pub const RELAY_RESPONSE_BYTES_MAX: usize = 2 * 1024;
 /// The upstream's state of a resource in conflict, kept beside ours.
 pub const RELAY_THEIRS_BYTES_MAX: usize = 64 * 1024;
 /// An upstream remembers the key of a committed write this long.
-pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(14 * 24 * 3600);
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(HUB_KEY_DAYS as u64 * 24 * 3600);
 /// An envelope older than this is not replayed by itself: a day before its key may be forgotten.
 pub const RELAY_AGE_MAX: Duration = Duration::from_secs(13 * 24 * 3600);
 /// First alarm about an envelope's age.

@@ -11,8 +11,6 @@ pub const RELAY_HEADER: &str = "statehub-relay";
 pub const PENDING_HEADER: &str = "statehub-pending-writes";
 /// The key of a write.
 pub const KEY_HEADER: &str = "idempotency-key";
-/// When a write was first asked for, in the upstream's time.
-pub const CREATED_HEADER: &str = "idempotency-created";
 /// Who asks, in the caller's own words.
 pub const AGENT_HEADER: &str = "statehub-agent";
 /// In which session.
@@ -21,8 +19,6 @@ pub const SESSION_HEADER: &str = "statehub-session";
 pub const PRINCIPAL_HEADER: &str = "statehub-principal";
 /// The local credential of a relay that lends its own.
 pub const LOCAL_TOKEN_HEADER: &str = "statehub-relay-token";
-/// Which upstream this is.
-pub const INSTANCE_HEADER: &str = "statehub-instance";
 /// The status of a write that was sent on, whose answer did not come, and that is not kept.
 pub const UNKNOWN_AFTER_SEND: u16 = 504;
 
@@ -30,7 +26,7 @@ pub const UNKNOWN_AFTER_SEND: u16 = 504;
 pub fn answer_of(status: u16, code: Option<&str>) -> Answer {
     match status {
         200..=299 => Answer::Committed,
-        401 | 403 => Answer::Unauthorized,
+        _ if refuses_credential(status) => Answer::Unauthorized,
         409 if code == Some(ErrorCode::IdempotencyInProgress.code()) => Answer::Busy,
         // Of a copy whose key is retired nothing more can come; the key itself says how it ends.
         409 if code == Some(ErrorCode::IdempotencyKeyRetired.code()) => Answer::Refused,
@@ -43,6 +39,11 @@ pub fn answer_of(status: u16, code: Option<&str>) -> Answer {
 /// Whether an answer to a live write says that the upstream is away rather than what it thinks of the write.
 pub const fn is_outage(status: u16) -> bool {
     matches!(status, 502..=504)
+}
+
+/// Whether an answer speaks of the relay's own credential.
+pub const fn refuses_credential(status: u16) -> bool {
+    matches!(status, 401 | 403)
 }
 
 /// Whether an upstream without the question about keys gave this answer to it.
@@ -80,8 +81,7 @@ pub struct QueuedReceipt {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyStatus {
     /// `committed`, `retired`, `absent` or `unknown`.
-    #[serde(alias = "state")]
-    pub status: String,
+    pub state: String,
 }
 
 /// How a relay stands.

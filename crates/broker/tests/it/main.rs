@@ -7,6 +7,8 @@ mod direct;
 mod forged;
 mod health;
 mod hostile;
+mod hub;
+mod hub_keys;
 mod janitor;
 mod join;
 mod lanes;

@@ -34,8 +34,13 @@ pub enum OperateError {
 /// What a cancel or a retry did.
 #[derive(Clone, Debug)]
 pub enum Withdrawn {
-    /// It stands like this now.
-    Changed(Envelope),
+    /// It changed at once.
+    Changed {
+        /// Where it was.
+        before: Status,
+        /// As it stands now.
+        envelope: Envelope,
+    },
     /// It is to end so once its key was asked about.
     Asking(Envelope),
 }
@@ -73,7 +78,7 @@ impl Envelopes {
                         let ended = End::new(row.local_seq, row.status, Status::Cancelled, row.outcome, now);
                         end(conn, &End { resolution: Some(resolution), ..ended })
                             .map_err(StorageError::from)?;
-                        Ok(Withdrawn::Changed(by_id(conn, id)?))
+                        Ok(Withdrawn::Changed { before: row.status, envelope: by_id(conn, id)? })
                     }
                     Cancel::AskFirst => {
                         want(conn, &row, Ending::Cancelled, now)?;
@@ -96,7 +101,7 @@ impl Envelopes {
                         let mut due = conn.prepare_cached(sql::DUE_NOW).map_err(StorageError::from)?;
                         let at = named_params! {":seq": row.local_seq, ":now": Sql(&now)};
                         due.execute(at).and_then(one).map_err(StorageError::from)?;
-                        Ok(Withdrawn::Changed(by_id(conn, id)?))
+                        Ok(Withdrawn::Changed { before: row.status, envelope: by_id(conn, id)? })
                     }
                     Retry::AskFirst if row.status == Status::Queued => {
                         want(conn, &row, Ending::Expired, now)?;
@@ -111,13 +116,13 @@ impl Envelopes {
     }
 
     /// Puts a successor under a new key into an envelope's place: when it surely was not committed, or when a person
-    /// accepts a possible double.
+    /// accepts a possible double. Answers with where the old one was, and with the new one.
     pub async fn succeed(
         &self,
         id: RowId,
         successor: Successor,
         now: Timestamp,
-    ) -> Result<Envelope, OperateError> {
+    ) -> Result<(Status, Envelope), OperateError> {
         let new_id = RowId::mint(now, &*self.entropy);
         self.db
             .write("relay.succeed", move |conn| {
@@ -129,7 +134,7 @@ impl Envelopes {
                     Retry::Wait => return Err(OperateError::Inflight),
                     Retry::Over => return Err(OperateError::Over),
                 }
-                Ok(replace(conn, &old, successor, new_id, now).map_err(StorageError::from)?)
+                Ok((old.status, replace(conn, &old, successor, new_id, now).map_err(StorageError::from)?))
             })
             .await
     }

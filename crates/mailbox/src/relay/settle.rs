@@ -48,7 +48,9 @@ pub enum Telling {
 /// What an envelope became.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// As it stands now; gone from the file when its caller was told everything.
+    /// Where it was.
+    pub before: Status,
+    /// As it stands now.
     pub envelope: Envelope,
     /// What the rules said.
     pub did: Move,
@@ -169,12 +171,13 @@ fn apply(conn: &Connection, heard: &Heard) -> rusqlite::Result<Option<Settled>> 
             let pause = delay(row.attempts, heard.retry_after, heard.random);
             back(outcome, None, heard.now + pause)?;
         }
-        Move::Pause => back(Outcome::Unknown, None, heard.now)?,
+        Move::Pause => back(heard.outcome_before, None, heard.now)?,
         Move::Ask(ending) => back(Outcome::Unknown, Some(ending), heard.now)?,
         Move::Nothing => {}
     }
+    let before = row.status;
     let envelope = find(conn, heard.local_seq)?.unwrap_or(row);
-    Ok(Some(Settled { envelope, did }))
+    Ok(Some(Settled { before, envelope, did }))
 }
 
 #[expect(clippy::too_many_arguments, reason = "one statement's parameters, used from three places beside it")]

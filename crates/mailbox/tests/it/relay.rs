@@ -159,7 +159,8 @@ async fn a_conflict_holds_back_later_replaces_of_its_key_until_a_person_decides_
     assert_eq!(relay.conclude(&asking[0], Fenced::Retired).await.status, Status::Conflict);
     assert!(relay.claim(NOW).await.is_empty(), "a2 is blocked");
     assert_eq!(relay.envelopes.blocked().await.unwrap(), 1);
-    let next = relay.envelopes.succeed(mine.envelope_id, successor("a1-again", false), NOW).await.unwrap();
+    let (_, next) =
+        relay.envelopes.succeed(mine.envelope_id, successor("a1-again", false), NOW).await.unwrap();
     assert_eq!(relay.now(&mine).await.superseded_by, Some(next.envelope_id));
     let resolved = relay.claim(NOW).await;
     assert_eq!(keys(&resolved), ["a1-again"], "the successor stands where its predecessor stood, before a2");

@@ -3,6 +3,7 @@
 mod assist;
 mod manage;
 mod operate;
+mod relay;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use crate::output::Form;
 pub use assist::{Install, Mcp, McpCommand};
 pub use manage::{Agent, Invite, Join, Mesh, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
+pub use relay::{Relay, RelayAuth, RelayOutbox, RelayServe};
 
 /// The messaging fabric that agents and the people who run them trust.
 #[derive(Debug, Parser)]
@@ -93,6 +95,9 @@ pub enum Command {
     /// A broker alone, and the audit of its books
     #[command(subcommand)]
     Broker(Broker),
+    /// The edge relay: writes wait here while their upstream is away
+    #[command(subcommand)]
+    Relay(Relay),
 }
 
 /// See [`Command::Up`].

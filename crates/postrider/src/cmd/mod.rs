@@ -12,6 +12,7 @@ mod mcp;
 mod mend;
 mod mesh;
 mod outbox;
+mod relay;
 mod reply;
 mod send;
 mod status;
@@ -99,5 +100,6 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Webhook(webhook) => webhook::run(webhook, &context).await,
         Command::Daemon(daemon) => daemon::run(daemon, &context).await,
         Command::Broker(broker) => broker::run(broker, &context).await,
+        Command::Relay(relay) => relay::run(relay, &context).await,
     }
 }
