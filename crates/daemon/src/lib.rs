@@ -47,7 +47,7 @@ use net::handshake::Invite;
 use tokio_util::sync::CancellationToken;
 
 pub use join::{Join, JoinError, Joined};
-pub use machine::{HostError, accept_host, remint};
+pub use machine::{HostError, accept_host, other_machine, remint};
 pub use recover::{RecoverError, Recovered, recover};
 pub use start::{Daemon, StartError};
 pub use surroundings::Surroundings;

@@ -13,7 +13,7 @@ use model::Rung;
 
 use crate::output::Form;
 
-pub use assist::{Install, Mcp, McpCommand};
+pub use assist::{Client, Doctor, Install, Mcp, McpCommand};
 pub use manage::{Agent, Invite, Join, Mesh, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
 
@@ -66,6 +66,8 @@ pub enum Command {
         /// A client id, a message's id or an outbox row, or its last six or more characters
         id: String,
     },
+    /// Look for what is wrong with this home and say what fixes it; changes nothing
+    Doctor(Doctor),
     /// Topics: logs that every member may read
     #[command(subcommand)]
     Topic(Topic),
