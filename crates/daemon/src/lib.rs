@@ -16,6 +16,7 @@ mod attach;
 mod courier;
 mod disk;
 mod events;
+mod explain;
 mod ground;
 pub mod home;
 mod inbox;

@@ -14,7 +14,7 @@ use model::Rung;
 use crate::output::Form;
 
 pub use assist::{Client, Doctor, Install, Mcp, McpCommand};
-pub use manage::{Agent, Invite, Join, Mesh, Scope, Token, Webhook};
+pub use manage::{Agent, Invite, Join, KeepProgram, Mesh, RunAgent, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
 
 /// The messaging fabric that agents and the people who run them trust.

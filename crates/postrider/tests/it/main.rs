@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
+mod agents;
 mod brokers;
+mod explain;
 mod kills;
 mod races;
 mod refusals;
 mod start;
+mod turns;
 mod walk;
 
 use testkit::bin::{Binary, Home, Options, Product};
