@@ -68,7 +68,7 @@ impl Scene {
             .route("/v1/turns/{id}/end", post(end))
             .route("/v1/peers", get(peers))
             .route("/v1/topic/list", get(topics))
-            .route("/v1/ask", post(ask))
+            .route("/v1/explain/{id}", get(explain))
             .with_state(scene.fake.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         scene
@@ -177,6 +177,10 @@ fn letter() -> Value {
 
 async fn begin(State(fake): State<Arc<Fake>>, headers: HeaderMap, Json(asked): Json<Value>) -> Response {
     fake.heard(&headers);
+    if !fake.stored.lock().unwrap().is_empty() {
+        let refusal = json!({"error": "turn_over", "message": "The message has had its turn."});
+        return (::http::StatusCode::CONFLICT, Json(refusal)).into_response();
+    }
     let turn = json!({
         "turn_id": asked["turn_id"], "message": letter(), "attempt": 1, "redelivered": false, "state": "open",
         "lease_until": "2027-01-01T00:01:00Z", "began_at": "2027-01-01T00:00:00Z",
@@ -188,6 +192,10 @@ async fn begin(State(fake): State<Arc<Fake>>, headers: HeaderMap, Json(asked): J
 async fn end(State(fake): State<Arc<Fake>>, Path(turn): Path<String>, Json(asked): Json<Value>) -> Response {
     let mut stored = fake.stored.lock().unwrap();
     let known = stored.get(&turn).cloned();
+    if known.is_none() && !stored.is_empty() {
+        let refusal = json!({"error": "not_found", "message": "There is no such turn."});
+        return (::http::StatusCode::NOT_FOUND, Json(refusal)).into_response();
+    }
     match &known {
         Some(first) if *first != asked => {
             let refusal = json!({"error": "turn_over", "message": "It ended otherwise."});
@@ -220,9 +228,12 @@ async fn topics() -> Json<Value> {
     Json(json!({"mesh": "home", "topics": [topic]}))
 }
 
-async fn ask() -> Json<Value> {
+async fn explain(State(fake): State<Arc<Fake>>, Path(id): Path<String>) -> Json<Value> {
+    let known = fake.stored.lock().unwrap().contains_key(&id);
+    let (verdict, sentence) = if known { ("queued", "safe here") } else { ("never_seen", "nobody has it") };
     Json(json!({
-        "observer": "broker", "verdict": "never_seen", "records": [], "homes": [], "now": "2027-01-01T00:00:00Z",
+        "id": id, "verdict": verdict, "sentence": sentence, "needs_person": false, "rungs": [], "recipients": [],
+        "broker": "never_committed", "asked": ["here"], "unasked": [], "next": "nothing to do", "fix": [],
     }))
 }
 

@@ -21,6 +21,8 @@ async fn every_tool_is_listed_with_what_it_takes_and_gives() {
         assert_eq!(tool.input_schema["type"], "object", "{name}");
         assert_eq!(tool.input_schema["additionalProperties"], false, "{name} takes unknown arguments");
         assert!(tool.output_schema.is_some(), "{name}");
+        let shapes = json!([*tool.input_schema, tool.output_schema]).to_string();
+        assert!(!shapes.contains("null"), "{name} has a field of two types: {shapes}");
         let hints = tool.annotations.as_ref().unwrap();
         assert!(hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true), "{name}");
     }
@@ -112,7 +114,7 @@ async fn explain_speaks_of_known_ids_and_of_ids_nobody_has() {
     let client = scene.client().await;
     call(&client, "send", json!({"to": "ci", "body": "hi", "client_message_id": "a"})).await;
     let known = call(&client, "explain", json!({"id": "a"})).await;
-    assert_eq!(facts(&known)["verdict"], "delivered");
+    assert_eq!(facts(&known)["verdict"], "queued");
     let unknown = call(&client, "explain", json!({"id": "never"})).await;
     assert_eq!((unknown.is_error, facts(&unknown)["verdict"].as_str()), (Some(false), Some("never_seen")));
 }
@@ -133,5 +135,8 @@ async fn a_reply_ends_the_turn_of_its_message_once() {
     let other = json!({"message_id": MESSAGE, "client_message_id": "r", "failed": "no"});
     let other = call(&client, "reply", other).await;
     assert_eq!((other.is_error, facts(&other)["error"].as_str()), (Some(true), Some("turn_over")));
+    let late = json!({"message_id": MESSAGE, "client_message_id": "another", "body": "ok"});
+    let late = call(&client, "reply", late).await;
+    assert_eq!((late.is_error, facts(&late)["error"].as_str()), (Some(true), Some("turn_over")));
     assert_eq!(scene.stored(), 1);
 }

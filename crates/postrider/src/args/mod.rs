@@ -68,6 +68,8 @@ pub enum Command {
     },
     /// Look for what is wrong with this home and say what fixes it; changes nothing
     Doctor(Doctor),
+    /// Three agents, a kill -9 in the middle, receipts climbing; leaves nothing behind
+    Demo,
     /// Topics: logs that every member may read
     #[command(subcommand)]
     Topic(Topic),

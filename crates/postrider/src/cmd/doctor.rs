@@ -11,6 +11,7 @@ use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::output::{Form, Output};
+pub use files::quoted;
 use finding::{Finding, Level};
 
 /// What `fine` may fill of a line.
@@ -19,7 +20,9 @@ const LINE_WIDTH: usize = 70;
 pub async fn run(asked: args::Doctor, context: &Context) -> Result<Exit, Failure> {
     let mut findings = files::look(&context.home);
     findings.extend(system::look(&context.home, &*crate::clock::clock()));
-    findings.extend(process::look(&context.home).await);
+    if context.home.root().is_dir() {
+        findings.extend(process::look(&context.home).await);
+    }
     let output = &context.output;
     match output.form() {
         Form::Json => findings.iter().for_each(|finding| output.json(finding)),

@@ -4,8 +4,12 @@
 
 mod agents;
 mod brokers;
+mod demo;
+mod doctor;
 mod explain;
+mod install;
 mod kills;
+mod mcp;
 mod races;
 mod refusals;
 mod start;
@@ -22,6 +26,12 @@ fn home() -> Home {
 /// The product on `home`, ready.
 fn up(home: &Home) -> Product<'_> {
     Product::up(home, &Options::default()).unwrap()
+}
+
+/// The product with its loopback door, also where loopback may be shared.
+fn up_on_loopback(home: &Home) -> Product<'_> {
+    let env = vec![("POSTRIDER_TCP".to_owned(), "on".to_owned())];
+    Product::up(home, &Options { env, ..Options::default() }).unwrap()
 }
 
 /// The product with faults.

@@ -117,7 +117,7 @@ fn config(home: &Home) -> Finding {
 fn machine(home: &Home) -> Finding {
     let here = Surroundings::read(|name| std::env::var(name).ok());
     match daemon::other_machine(home.root(), here.machine_id.as_deref()) {
-        Ok(None) => Finding::fine("machine", "this machine's own"),
+        Ok(None) => Finding::fine("machine", "made on this machine"),
         Ok(Some(recorded)) => Finding::act("machine", "this home was made on another machine")
             .line(format!("It was {recorded}. Two nodes with one key would take each other's mail."))
             .fix("postrider daemon accept-host          # when it moved here")

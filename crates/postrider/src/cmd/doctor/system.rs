@@ -111,7 +111,7 @@ fn ground(path: &Path) -> Ground {
     /// The magic numbers of the kernel: tmpfs, ramfs; nfs, smb, cifs, smb2, 9p, fuse of a network.
     const MEMORY: &[i64] = &[0x0102_1994, 0x8584_58f6];
     const NETWORK: &[i64] = &[0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997];
-    let kind = rustix::fs::statfs(path).map_or(0, |stat| i64::from(stat.f_type) & 0xffff_ffff);
+    let kind = rustix::fs::statfs(path).map_or(0, |stat| stat.f_type & 0xffff_ffff);
     if MEMORY.contains(&kind) {
         Ground::Memory
     } else if NETWORK.contains(&kind) {

@@ -8,6 +8,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use daemon::home::{make_private, write_durably};
 use model::ErrorCode;
 use similar::TextDiff;
@@ -17,6 +18,7 @@ use super::client::Places;
 use super::edit::{Entry, with_entry};
 use crate::args::{Client, Install};
 use crate::cmd::Context;
+use crate::cmd::doctor::quoted;
 use crate::failure::{Exit, Failure};
 use crate::home::shown;
 use crate::local::read_token;
@@ -48,7 +50,7 @@ pub async fn run(asked: Install, context: &Context) -> Result<Exit, Failure> {
         make_agent(&asked, token.as_deref(), context).await?;
         return Ok(Exit::Done);
     }
-    if !asked.yes && !agreed(output)? {
+    if !asked.yes && !agreed(asked.client, output)? {
         return Err(Failure::refused(ErrorCode::InvalidRequest, "not wanted; nothing was written"));
     }
     make_agent(&asked, token.as_deref(), context).await?;
@@ -119,11 +121,11 @@ async fn make_agent(asked: &Install, token: Option<&Path>, context: &Context) ->
 }
 
 /// Asks the person at the terminal.
-fn agreed(output: &Output) -> Result<bool, Failure> {
+fn agreed(client: Client, output: &Output) -> Result<bool, Failure> {
     if !output.on_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::usage("nobody is here to agree to the change; nothing was written")
-            .fix("postrider mcp install … --yes")
-            .fix("postrider mcp install … --print"));
+            .fix(format!("{} --yes", again(client)))
+            .fix(format!("{} --print", again(client))));
     }
     let mut stdout = io::stdout().lock();
     // A terminal that takes no question gives no answer either.
@@ -131,6 +133,12 @@ fn agreed(output: &Output) -> Result<bool, Failure> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(anyhow::Error::from)?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+/// The command that begins this once more.
+fn again(client: Client) -> String {
+    let name = client.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    format!("postrider mcp install --client {name}")
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
@@ -158,7 +166,7 @@ impl Change {
         let after = after.map_err(|error| {
             Failure::refused(ErrorCode::InvalidRequest, format!("{}: {error}", shown(&file)))
                 .line("Nothing was written.")
-                .fix("postrider mcp install … --print")
+                .fix(format!("${{EDITOR:-vi}} {}", quoted(&file)))
         })?;
         Ok(Self { client, file, before, after })
     }
@@ -198,7 +206,7 @@ impl Change {
     fn write(&self) -> Result<Option<PathBuf>, Failure> {
         if read(&self.file)? != self.before {
             let line = format!("{} changed meanwhile; nothing was written", shown(&self.file));
-            return Err(Failure::refused(ErrorCode::Unavailable, line).fix("postrider mcp install …"));
+            return Err(Failure::refused(ErrorCode::Unavailable, line).fix(again(self.client)));
         }
         let failed = |error: io::Error| unwritable(&self.file, &error);
         if let Some(folder) = self.file.parent() {
