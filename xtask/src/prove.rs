@@ -8,6 +8,7 @@ mod checker;
 mod daemon;
 mod hostile;
 mod kills;
+mod mcp;
 mod model;
 mod power_loss;
 mod races;
@@ -84,6 +85,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "kills",
         scale: 500,
         run: kills::run,
+    },
+    Proof {
+        name: "mcp",
+        about: "The official clients list and call every tool; a call that is cut off and made again gives one message.",
+        unit: "cut calls",
+        scale: 200,
+        run: mcp::run,
     },
     Proof {
         name: "model",

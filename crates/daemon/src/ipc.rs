@@ -8,6 +8,7 @@
 mod agents;
 mod door;
 mod events;
+mod explain;
 mod inbox;
 mod meshes;
 mod messages;
@@ -40,6 +41,7 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport, more: Router) ->
         .route("/v1/inbox", get(inbox::list))
         .route("/v1/inbox/seen", post(inbox::seen))
         .route("/v1/messages/{id}", get(messages::life))
+        .route("/v1/explain/{id}", get(explain::about))
         .route("/v1/outbox", get(outbox::list))
         .route("/v1/outbox/{id}", get(outbox::inspect))
         .route("/v1/outbox/requeue", post(outbox::requeue))

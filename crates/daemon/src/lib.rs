@@ -16,6 +16,7 @@ mod attach;
 mod courier;
 mod disk;
 mod events;
+mod explain;
 mod ground;
 pub mod home;
 mod inbox;
@@ -47,7 +48,7 @@ use net::handshake::Invite;
 use tokio_util::sync::CancellationToken;
 
 pub use join::{Join, JoinError, Joined};
-pub use machine::{HostError, accept_host, remint};
+pub use machine::{HostError, accept_host, other_machine, remint};
 pub use recover::{RecoverError, Recovered, recover};
 pub use start::{Daemon, StartError};
 pub use surroundings::Surroundings;

@@ -6,7 +6,7 @@
 use mailbox::{BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, Turn, TurnAsked, TurnLostError};
 use model::outbox::Verdict;
 use model::turn::TurnState;
-use model::{ErrorCode, TurnId, limits};
+use model::{ErrorCode, MessageId, TurnId, limits};
 use net::respond::Refusal;
 use wire::Refused;
 use wire::local::{TurnAnswer, TurnEnd, TurnEnded, TurnReplied, TurnRequest, lease};
@@ -126,6 +126,16 @@ pub(crate) async fn end(actor: &Actor, id: TurnId, asked: TurnEnd) -> Result<Tur
 pub(crate) async fn show(actor: &Actor, turn: TurnId) -> Result<TurnAnswer, Refusal> {
     let found = actor.mesh.mailbox.turn(turn, actor.member.id).await.map_err(stored)?;
     answer(actor, found.ok_or_else(unknown)?)
+}
+
+/// Every turn of the acting member's copy of a message, in order.
+pub(crate) async fn attempts(actor: &Actor, message: MessageId) -> Result<Vec<TurnAnswer>, Refusal> {
+    let rows = actor.mesh.mailbox.inbox_by_id(message).await.map_err(stored)?;
+    let Some(own) = rows.into_iter().find(|row| row.recipient == actor.member.id) else {
+        return Ok(Vec::new());
+    };
+    let turns = actor.mesh.mailbox.turns_of(own.seq).await.map_err(stored)?;
+    turns.into_iter().map(|turn| answer(actor, turn)).collect()
 }
 
 /// A turn as the door shows it.

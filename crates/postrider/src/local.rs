@@ -73,6 +73,16 @@ impl LocalDoor {
         self.ask(Ask::new(Method::POST, path).json(body)).await
     }
 
+    /// `POST path` with a JSON body, for a long poll.
+    pub async fn post_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::POST, path).json(body).timeout(timeout)).await
+    }
+
     /// `DELETE path`.
     pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.ask(Ask::new(Method::DELETE, path)).await

@@ -20,6 +20,7 @@ pub mod process;
 pub mod redis;
 pub mod seeded;
 pub mod stopwatch;
+pub mod turns;
 pub mod wait;
 
 pub use clock::{ManualClock, SeededEntropy};

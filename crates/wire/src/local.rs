@@ -1,5 +1,6 @@
 //! The local door: a process on this host and its daemon.
 
+mod explain;
 mod operate;
 mod turns;
 mod typed;
@@ -13,6 +14,7 @@ use crate::error::Refused;
 use crate::message::{BODY_VERSION, Message, MessageFields};
 use crate::text;
 
+pub use explain::{ExplainedCopy, ExplainedTurn, Explanation};
 pub use operate::{
     AbortAnswer, AbortRequest, AgentAnswer, AgentRequest, JoinAnswer, JoinRequest, MeshList, MessageLife,
     OutboxInspection, OutboxPage, RequeueAnswer, RequeueRequest, RotateAnswer, SeenAnswer, SeenRequest,

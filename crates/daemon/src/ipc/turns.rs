@@ -22,6 +22,8 @@ use crate::turns::{self, Wanted};
 #[serde(deny_unknown_fields)]
 struct Asked {
     mesh: Option<String>,
+    /// Whose turns to list beside.
+    message_id: Option<String>,
 }
 
 /// 201 with a turn; 204 when nothing waits; 409 while one is open.
@@ -57,9 +59,15 @@ pub(super) async fn list(
     let open = mailbox.open_turn(agent).await.map_err(|error| storage::refusal(&error))?;
     let given_up = mailbox.given_up(agent, limits::PAGE_ROWS_DEFAULT).await;
     let given_up = given_up.map_err(|error| storage::refusal(&error))?;
+    let message = asked.message_id.as_deref().map(str::parse).transpose()?;
+    let attempts = match message {
+        Some(message) => turns::attempts(&actor, message).await?,
+        None => Vec::new(),
+    };
     let page = TurnPage {
         open: open.and_then(|turn| turns::answer(&actor, turn).ok()),
         given_up: given_up.into_iter().filter_map(|turn| turns::answer(&actor, turn).ok()).collect(),
+        attempts,
     };
     Ok(json(StatusCode::OK, &page))
 }

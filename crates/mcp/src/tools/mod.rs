@@ -148,8 +148,39 @@ fn shape<A: JsonSchema + 'static, R: JsonSchema + 'static>(
     title: &str,
     about: &'static str,
 ) -> Tool {
-    let takes: Arc<JsonObject> = schema_for_input::<A>().expect("arguments are an object");
-    Tool::new(kind.name(), about, takes).with_title(title).with_raw_output_schema(schema_for_output::<R>())
+    let takes = schema_for_input::<A>().expect("arguments are an object");
+    let gives = schema_for_output::<R>();
+    Tool::new(kind.name(), about, portable(&takes)).with_title(title).with_raw_output_schema(portable(&gives))
+}
+
+/// The same schema for clients whose models know one type a field: what may be left out is left out, never null.
+fn portable(schema: &JsonObject) -> Arc<JsonObject> {
+    let mut schema = Value::Object(schema.clone());
+    without_null(&mut schema);
+    match schema {
+        Value::Object(schema) => Arc::new(schema),
+        _ => unreachable!("an object stays one"),
+    }
+}
+
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Array(types)) = fields.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    fields.insert("type".to_owned(), only);
+                }
+            }
+            if fields.get("default").is_some_and(Value::is_null) {
+                fields.remove("default");
+            }
+            fields.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// A wrong argument is the caller's to correct, so it is told like every other refusal.

@@ -4,8 +4,8 @@
 //! The turn's id is made from the message and the caller's own id, so a call that was cut off anywhere is simply
 //! made again: the same turn is found, and ended once.
 
-use model::TurnId;
 use model::turn::TurnOutcome;
+use model::{ErrorCode, TurnId};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -78,10 +78,22 @@ pub(super) async fn call(door: &Door, arguments: Arguments) -> Result<Told, Trou
         mesh: door.mesh(),
         ..TurnRequest::default()
     };
-    let turn: TurnAnswer = door.post("/v1/turns", &begin).await?;
-    let message_id = turn.message.message.id.to_string();
-    let path = format!("/v1/turns/{}/end", turn.turn_id);
-    let ended: TurnEnded = door.post(&path, &end(arguments, door.mesh())).await?;
+    let message_id = arguments.message_id.clone();
+    let begun: Result<TurnAnswer, Trouble> = door.post("/v1/turns", &begin).await;
+    let path = format!("/v1/turns/{turn_id}/end");
+    let ended: Result<TurnEnded, Trouble> = match &begun {
+        Ok(_) => door.post(&path, &end(arguments, door.mesh())).await,
+        // It may have been this very turn, in a call whose answer was cut off.
+        Err(trouble) if trouble.is(ErrorCode::TurnOver) => {
+            door.post(&path, &end(arguments, door.mesh())).await
+        }
+        Err(_) => return Err(begun.expect_err("the other arms took what went well")),
+    };
+    let ended = match (ended, begun) {
+        // Some other turn ended it; that is the answer, not that ours is unknown.
+        (Err(unknown), Err(over)) if unknown.is(ErrorCode::NotFound) => return Err(over),
+        (ended, _) => ended?,
+    };
     // Dealt with is read. The turn has ended whether or not this is heard.
     let _ = inbox::mark_read(door, vec![message_id.clone()]).await;
     let rung = match &ended.reply {

@@ -60,3 +60,11 @@ pub enum Client {
     /// Zed
     Zed,
 }
+
+/// See [`super::Command::Doctor`].
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// Print every check on a line of its own, the fine ones too
+    #[arg(long)]
+    pub all: bool,
+}

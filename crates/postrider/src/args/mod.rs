@@ -14,8 +14,8 @@ use model::Rung;
 
 use crate::output::Form;
 
-pub use assist::{Install, Mcp, McpCommand};
-pub use manage::{Agent, Invite, Join, Mesh, Scope, Token, Webhook};
+pub use assist::{Client, Doctor, Install, Mcp, McpCommand};
+pub use manage::{Agent, Invite, Join, KeepProgram, Mesh, RunAgent, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
 pub use relay::{Relay, RelayAuth, RelayOutbox, RelayServe};
 
@@ -68,6 +68,10 @@ pub enum Command {
         /// A client id, a message's id or an outbox row, or its last six or more characters
         id: String,
     },
+    /// Look for what is wrong with this home and say what fixes it; changes nothing
+    Doctor(Doctor),
+    /// Three agents, a kill -9 in the middle, receipts climbing; leaves nothing behind
+    Demo,
     /// Topics: logs that every member may read
     #[command(subcommand)]
     Topic(Topic),

@@ -1,5 +1,9 @@
 //! `postrider mcp`: tools for coding agents, on stdin and stdout; and the routes that serve them at `/mcp`.
 
+mod client;
+mod edit;
+mod install;
+
 use daemon::home::Home;
 use mcp::{Door, Server};
 
@@ -11,7 +15,7 @@ use crate::{args, journal};
 pub async fn run(asked: args::Mcp, context: &Context) -> Result<Exit, Failure> {
     match asked.command {
         None => serve(context).await,
-        Some(args::McpCommand::Install(_)) => Ok(Exit::Done),
+        Some(args::McpCommand::Install(asked)) => install::run(asked, context).await,
     }
 }
 

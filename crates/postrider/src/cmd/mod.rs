@@ -3,7 +3,9 @@
 mod agent;
 mod broker;
 mod daemon;
+mod demo;
 mod detach;
+mod doctor;
 mod down;
 mod explain;
 mod inbox;
@@ -90,6 +92,8 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Watch(watch) => watch::run(watch, &context).await,
         Command::Reply(reply) => reply::run(reply, &context).await,
         Command::Explain { id } => explain::run(&id, &context).await,
+        Command::Demo => demo::run(&context).await,
+        Command::Doctor(asked) => doctor::run(asked, &context).await,
         Command::Topic(topic) => topic::run(topic, &context).await,
         Command::Agent(agent) => agent::run(agent, &context).await,
         Command::Mcp(mcp) => mcp::run(mcp, &context).await,

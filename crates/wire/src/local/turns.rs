@@ -75,6 +75,9 @@ pub struct TurnPage {
     pub open: Option<TurnAnswer>,
     /// Messages whose turns were interrupted once too often, by their last turn, oldest first.
     pub given_up: Vec<TurnAnswer>,
+    /// Every turn of the message that was asked about, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<TurnAnswer>,
 }
 
 /// `POST /v1/turns/{id}/extend` and `/interrupt`
