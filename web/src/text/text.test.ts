@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { mentioned } from "./mentions";
+import { completed, suggest } from "./suggest";
 import { age, clock, span } from "./time";
 import { firstLine, visible } from "./visible";
 import { conversationName, count, short } from "./words";
@@ -66,4 +67,24 @@ test("our ids are told by their tail, others' whole, and names without a sigil",
   expect(short("ci-4127-done")).toBe("ci-4127-done");
   expect([conversationName("@ci"), conversationName("#alerts")]).toEqual(["ci", "#alerts"]);
   expect([count(1, "row"), count(1_847, "row"), count(2, "copy", "copies")]).toEqual(["1 row", "1,847 rows", "2 copies"]);
+});
+
+describe("names while one types", () => {
+  const members = new Set(["ci", "claude", "jane"]);
+  test.each([
+    ["@", 1, ["ci", "claude", "jane"]],
+    ["ask @c", 6, ["ci", "claude"]],
+    ["@ci", 3, undefined],
+    ["mail me@c", 9, undefined],
+    ["@zz", 3, undefined],
+    ["@c later", 2, ["ci", "claude"]],
+    ["no", 2, undefined],
+  ])("%j at %i offers %j", (text, caret, names) => {
+    expect(suggest(text, caret, members)?.names).toEqual(names);
+  });
+
+  test("the chosen one takes the place of what was begun", () => {
+    const offered = suggest("ask @c now", 6, members);
+    expect(offered && completed("ask @c now", 6, offered, "claude")).toEqual({ text: "ask @claude now", caret: 12 });
+  });
 });

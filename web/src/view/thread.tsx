@@ -74,7 +74,8 @@ function Log() {
     if (!log || !open) return;
     const follows = log.scrollHeight - log.scrollTop - log.clientHeight < END_PX;
     if (follows !== open.follows) follow(follows);
-    anchor.current = topRow(log);
+    // At the end nobody asks which row is on top, and finding out reads the place of every row.
+    anchor.current = follows ? undefined : topRow(log);
     if (log.scrollTop < START_PX && !follows) void open.older();
   };
   const toEnd = () => {
