@@ -18,6 +18,8 @@ export function Talks() {
   useEffect(() => {
     openThread(selected === "new" ? undefined : selected);
   }, [selected]);
+  // Rows that come while another view is shown were not read.
+  useEffect(() => () => openThread(undefined), []);
   if (talks.value === undefined) return <Reading what="the list" />;
   if (talks.value.length === 0 && selected === undefined) return <Nothing />;
   return (

@@ -26,7 +26,7 @@ export function Thread({ id }: { id: string }) {
   const row = talks.value?.find((one) => one.conversation === id);
   const name = row ? conversationName(row.conversation_name) : "Conversation";
   const about = row?.kind === "dm" ? describe(name) : "";
-  useEffect(() => watch(4_000, lookAtReceipts), [id]);
+  useEffect(() => watch(5_000, lookAtReceipts), [id]);
   return (
     <section class="pane thread" aria-label={name}>
       <div class="head">
