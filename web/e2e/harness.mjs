@@ -62,8 +62,8 @@ export class Product {
 
   /** A link that signs in once. */
   async link(base = this.url) {
-    const { key } = JSON.parse(await this.cli("signin", "--json"));
-    return `${base}/#key=${key}`;
+    const { url } = JSON.parse(await this.cli("signin", "--json"));
+    return `${base}/${new URL(url).hash}`;
   }
 
   /** A call at the local door. */

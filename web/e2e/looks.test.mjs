@@ -159,7 +159,7 @@ test("a reply says what it answers", async () => {
 test("the policy allows nothing inline and nothing from elsewhere; the page is under 100 KB", async () => {
   const response = await fetch(product.url);
   const policy = response.headers.get("content-security-policy") ?? "";
-  assert.match(policy, /default-src 'self'/);
+  assert.match(policy, /default-src 'none'/);
   assert.match(policy, /frame-ancestors 'none'/);
   assert.ok(!/unsafe|\*|https?:/.test(policy), policy);
   assert.equal(response.headers.get("cache-control"), "no-cache");
