@@ -32,6 +32,8 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("rel", "noopener noreferrer nofollow");
     node.setAttribute("target", "_blank");
   }
+  // Both scroll sideways when they are wide, which a keyboard must be able to do too.
+  if (node.tagName === "PRE" || node.tagName === "TABLE") node.setAttribute("tabindex", "0");
 });
 
 /** One line of words and nothing that Markdown or HTML could take for more: most rows of a fast stream. */
