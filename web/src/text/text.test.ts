@@ -56,6 +56,7 @@ test("a clock time names its day unless it is today's", () => {
   expect(clock(at, at, "minutes")).toBe("09:05");
   expect(clock(at, at, "seconds")).toBe("09:05:07");
   expect(clock(at, at + 86_400_000, "milliseconds")).toBe("15 Nov 09:05:07.030");
+  expect(clock(at, at - 365 * 86_400_000, "minutes")).toBe("15 Nov 2026 09:05");
 });
 
 test("spans keep the unit one would say", () => {
