@@ -15,6 +15,14 @@ pub const NO_FINGERPRINT: &str = "ledger.no_fingerprint";
 /// A link's witnesses are not looked up.
 pub const NO_WITNESSES: &str = "ledger.no_witnesses";
 
+/// Messages are stamped before the log's lock is held, and logs are read in the order of the stamps.
+pub const TIMESTAMP_CURSOR: &str = "ledger.timestamp_cursor";
+
+/// Whether [`TIMESTAMP_CURSOR`] is switched on, for readers that rely on places without gaps.
+pub fn reads_by_time() -> bool {
+    planted(TIMESTAMP_CURSOR)
+}
+
 /// Whether the bug is switched on.
 pub(crate) fn planted(bug: &str) -> bool {
     fault::bug(bug)

@@ -53,6 +53,7 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { number: 1, name: "books", sql: include_str!("migrations/0001_books.sql") },
     Step { number: 2, name: "webhooks", sql: include_str!("migrations/0002_webhooks.sql") },
+    Step { number: 3, name: "chat", sql: include_str!("migrations/0003_chat.sql") },
 ];
 
 /// The checked-in sum of the steps.
