@@ -13,6 +13,7 @@ mod mesh;
 mod outbox;
 mod reply;
 mod send;
+mod signin;
 mod status;
 mod token;
 mod topic;
@@ -65,6 +66,7 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Invite(invite) => invite::run(invite, &context).await,
         Command::Join(join) => invite::join(join, &context).await,
         Command::Mesh(mesh) => mesh::run(mesh, &context).await,
+        Command::Signin => signin::run(&context).await,
         Command::Token(token) => token::run(token, &context).await,
         Command::Webhook(webhook) => webhook::run(webhook, &context).await,
         Command::Daemon(daemon) => daemon::run(daemon, &context).await,
