@@ -80,6 +80,11 @@ macro_rules! conformance {
     ($bench:ty) => {
         $crate::conformance! { @facts $bench;
             chat [
+                a9_1_and_7_from_the_start_come_all_rows_and_a_cursor_that_is_read_back
+                a9_2_at_the_end_nothing_comes_and_the_cursor_stays
+                a9_3_and_5_between_two_cursors_lies_only_the_gap
+                a9_4_rows_of_one_instant_keep_an_order_and_are_resumed_amid
+                a9_6_a_malformed_cursor_is_told_as_one
                 a_follower_gets_the_rows_after_its_place_and_the_places_number
                 a_log_is_followed_by_who_may_read_it_and_by_a_broker
                 seq_order_is_the_order_of_time_and_id

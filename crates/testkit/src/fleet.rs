@@ -7,6 +7,7 @@
 
 pub mod brokers;
 mod caller;
+pub mod chat;
 pub mod races;
 mod servers;
 

@@ -32,6 +32,68 @@ async fn edges(ledger: &dyn Ledger) -> Vec<(u64, Option<u64>)> {
     edges.iter().map(|edge| (edge.rev, edge.question.as_ref().map(|question| question.history_id))).collect()
 }
 
+pub async fn a9_1_and_7_from_the_start_come_all_rows_and_a_cursor_that_is_read_back(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let log = post(&*ledger, &jane, 3).await;
+    let rows = follow(&*ledger, log, &carl, Cursor::Start).await.rows;
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        let text = row.cursor.to_string();
+        assert!(!text.is_empty());
+        assert_eq!(text.parse(), Ok(row.cursor));
+    }
+}
+
+pub async fn a9_2_at_the_end_nothing_comes_and_the_cursor_stays(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let log = post(&*ledger, &jane, 3).await;
+    let end = follow(&*ledger, log, &carl, Cursor::Start).await.rows[2].cursor;
+    let page = HistoryPage::After(end);
+    let history = ledger.history(&Log::Conversation(log), carl.id(), page, 10).await.unwrap().unwrap();
+    assert_eq!((history.rows.len(), history.cursor), (0, end));
+}
+
+pub async fn a9_3_and_5_between_two_cursors_lies_only_the_gap(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let log = post(&*ledger, &jane, 5).await;
+    let rows = follow(&*ledger, log, &carl, Cursor::Start).await.rows;
+    for (place, row) in rows.iter().enumerate() {
+        let after = follow(&*ledger, log, &carl, row.cursor).await.rows;
+        assert_eq!(after, rows[place + 1..], "strictly after, and all of it");
+    }
+}
+
+/// The store's clock does not move while these are written.
+pub async fn a9_4_rows_of_one_instant_keep_an_order_and_are_resumed_amid(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let messages = (0..5).map(|n| text("#t", &format!("m{n}"), &n.to_string())).collect();
+    send(&*ledger, &jane, messages).await;
+    let log = ledger.conversations(jane.id(), 1).await.unwrap()[0].place.conversation;
+    let rows = follow(&*ledger, log, &carl, Cursor::Start).await.rows;
+    let texts = |rows: &[HistoryRow]| -> Vec<String> {
+        rows.iter().map(|row| String::from_utf8(row.envelope.clone()).unwrap()).collect()
+    };
+    assert_eq!(texts(&rows), ["0", "1", "2", "3", "4"]);
+    let rest = follow(&*ledger, log, &carl, rows[2].cursor).await.rows;
+    assert_eq!(texts(&rest), ["3", "4"]);
+}
+
+pub async fn a9_6_a_malformed_cursor_is_told_as_one(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let log = post(&*ledger, &jane, 1).await;
+    for text in ["x", "1:2", "1.5:x:0", "::", "1.000000000:"] {
+        assert!(text.parse::<Cursor>().is_err(), "{text}");
+    }
+    let Cursor::After { at, id, epoch } = follow(&*ledger, log, &carl, Cursor::Start).await.rows[0].cursor
+    else {
+        panic!("a row has a place");
+    };
+    let forged = Cursor::After { at: Timestamp::from_micros(at.as_micros() - 1), id, epoch };
+    let refused = ledger.follow(log, Follower::Member(carl.id()), forged, 10).await.unwrap_err();
+    assert!(matches!(refused, HistoryError::InvalidCursor), "{refused}");
+    assert_eq!(refused.code().code(), "invalid_cursor");
+}
+
 pub async fn a_follower_gets_the_rows_after_its_place_and_the_places_number(bench: impl Bench) {
     let (ledger, jane, carl) = two_homes(&bench).await;
     let log = post(&*ledger, &jane, 5).await;

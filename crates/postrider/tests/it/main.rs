@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
 mod brokers;
+mod chat;
 mod kills;
 mod races;
 mod refusals;
