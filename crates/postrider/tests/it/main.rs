@@ -5,6 +5,7 @@
 mod brokers;
 mod chat;
 mod kills;
+mod page;
 mod races;
 mod refusals;
 mod start;
