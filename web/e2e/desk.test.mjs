@@ -1,7 +1,7 @@
 // Signing in, and what the home's owner does at the desk: outbox, dead letters, explain, agents and nodes.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { PATIENCE_MS, Product, browser, live, open } from "./harness.mjs";
+import { PATIENCE_MS, Product, browser, live, open, visit } from "./harness.mjs";
 
 let product;
 let chrome;
@@ -44,7 +44,7 @@ async function delivered() {
 }
 
 test("a link signs in once; its key leaves the address; a second use says how to get another", async () => {
-  const link = await product.link();
+  const { url: link } = JSON.parse(await product.cli("signin", "--json"));
   const context = await chrome.newContext();
   const stranger = await chrome.newContext();
   try {
@@ -66,6 +66,44 @@ test("a link signs in once; its key leaves the address; a second use says how to
   } finally {
     await context.close();
     await stranger.close();
+  }
+});
+
+test("signing out ends the session in every tab", async () => {
+  const context = await chrome.newContext();
+  try {
+    const page = await open(context, product);
+    const other = await context.newPage();
+    await other.goto(product.url);
+    await live(other);
+    await page.keyboard.press("?");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    for (const tab of [page, other]) await tab.getByRole("heading", { name: "Sign in" }).waitFor({ timeout: PATIENCE_MS });
+    assert.deepEqual(await context.cookies(), []);
+  } finally {
+    await context.close();
+  }
+});
+
+test("another home's person sees neither this outbox nor others' words, and is told where to look", async () => {
+  await product.send("@ci", "between us");
+  await product.cli("send", "@ci", "and this", "--wait", "delivered");
+  const secret = await product.conversation("@ci");
+  const guest = await Product.join(product, "guest");
+  const context = await chrome.newContext();
+  try {
+    const page = await context.newPage();
+    await page.goto(await guest.link(product.url));
+    await live(page);
+    await visit(page, "#/outbox");
+    await page.getByRole("heading", { name: "This host's outbox is not here" }).waitFor({ timeout: PATIENCE_MS });
+    await visit(page, `#/conversations/${secret}`);
+    await page.locator(".compose textarea").waitFor({ timeout: PATIENCE_MS });
+    await page.waitForFunction(() => document.querySelector("[role=log]"));
+    assert.equal(await page.locator("article.msg").count(), 0);
+  } finally {
+    await context.close();
+    await guest.down();
   }
 });
 

@@ -28,6 +28,29 @@ export class Product {
     return product;
   }
 
+  /** A daemon on another home, whose person joined the mesh of `product`. */
+  static async join(product, person) {
+    const guest = new Product();
+    guest.home = mkdtempSync(join(tmpdir(), "postrider-guest-"));
+    guest.env = { ...process.env, POSTRIDER_HOME: guest.home };
+    guest.socket = join(guest.home, "daemon/sock");
+    guest.process = spawn(BINARY, ["daemon", "up", "--home", guest.home], { env: guest.env, stdio: "ignore" });
+    guest.gone = new Promise((done) => guest.process.once("exit", done));
+    await guest.answers();
+    const { invite } = JSON.parse(await product.cli("invite", "--json"));
+    await guest.cli("join", invite, "--person", person, "--node", person);
+    return guest;
+  }
+
+  /** Waits for the local door. */
+  async answers() {
+    const end = Date.now() + PATIENCE_MS;
+    while ((await this.local("GET", "/v1/health").catch(() => undefined)) === undefined) {
+      if (Date.now() > end) throw new Error("the daemon does not answer");
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+
   async start(listen = new URL(this.url).host) {
     const args = ["up", "--json", "--home", this.home, "--listen", listen];
     this.process = spawn(BINARY, args, { env: this.env, stdio: ["ignore", "pipe", "ignore"] });
@@ -62,8 +85,8 @@ export class Product {
 
   /** A link that signs in once. */
   async link(base = this.url) {
-    const { url } = JSON.parse(await this.cli("signin", "--json"));
-    return `${base}/${new URL(url).hash}`;
+    const { key } = await this.local("POST", "/v1/ask", { what: "sign_in" });
+    return `${base}/#key=${key}`;
   }
 
   /** A call at the local door. */

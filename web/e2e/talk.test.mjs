@@ -242,6 +242,38 @@ test("a question lights the dot, the answer clears it, looking does not", async 
   });
 });
 
+test("a log that is emptied empties the screen, which goes on with what follows", async () => {
+  const conversation = await topic("emptied", 3);
+  await withPage(async (page) => {
+    await openTalk(page, "#emptied");
+    await waitForText(page, "emptied 3");
+    await asked(page, "DELETE", `/v1/conversations/${conversation}/messages`);
+    await page.waitForFunction(() => document.querySelectorAll("article.msg").length === 0, undefined, { timeout: PATIENCE_MS });
+    await product.send("#emptied", "a new beginning", { as: "ci" });
+    await waitForText(page, "a new beginning");
+    assert.deepEqual(await texts(page), ["a new beginning"]);
+  });
+});
+
+test("a closed conversation is shown and takes no messages", async () => {
+  const conversation = await topic("over", 1);
+  await withPage(async (page) => {
+    await openTalk(page, "#over");
+    await waitForText(page, "over 1");
+    await page.locator(".compose textarea").waitFor();
+    await asked(page, "PATCH", `/v1/conversations/${conversation}`, { state: "closed" });
+    // Until the list is looked at again the field is there; what is written then is refused with the reason.
+    await write(page, "too late");
+    await page.getByText("This conversation is closed").waitFor({ timeout: PATIENCE_MS });
+    const draft = page.locator('article.draft[data-draft="refused"]');
+    if ((await draft.count()) > 0) {
+      await draft.getByRole("button", { name: "Take away" }).click();
+      await draft.waitFor({ state: "detached" });
+    }
+    assert.deepEqual(await texts(page), ["over 1"]);
+  });
+});
+
 test("control: a page that recognises rows by their text is caught", async () => {
   for (const body of ["same", "other", "same"]) await product.send("#twins", body, { as: "ci" });
   await settled("twins", 3);
@@ -270,6 +302,18 @@ test("control: a page that recognises rows by their text is caught", async () =>
     await context.close();
   }
 });
+
+/** A call the page itself does not make, with its session. */
+async function asked(page, method, path, body) {
+  const status = await page.evaluate(
+    async ([how, where, what]) => {
+      const init = { method: how, ...(what ? { body: JSON.stringify(what), headers: { "content-type": "application/json" } } : {}) };
+      return (await fetch(where, init)).status;
+    },
+    [method, path, body],
+  );
+  assert.ok(status < 300, `${method} ${path}: ${status}`);
+}
 
 /** Waits for what `look` finds. */
 async function until(look) {
