@@ -2,6 +2,7 @@
 
 import { effect, untracked } from "@preact/signals";
 import { render } from "preact";
+import { Refusal } from "./client";
 import { connection, session, signIn, standing, startConnection } from "./state/broker";
 import { SAMPLE_EVERY_MS, takeSample } from "./state/figures";
 import { lookAtHealth } from "./state/local";
@@ -32,11 +33,17 @@ startConnection();
 startThread();
 void signIn();
 
+/** A session that ended shows the way in again. */
+function signedOut(error: unknown): never {
+  if (error instanceof Refusal && error.status === 401) session.value = { kind: "out", refused: undefined };
+  throw error;
+}
+
 /** What runs while somebody is signed in. */
 function begin(): Array<() => void> {
   return [
     watch(3_000, async () => {
-      await lookAtTalks();
+      await lookAtTalks().catch(signedOut);
       // Also a page that follows nothing hears who waits for an answer.
       connection.open();
     }),

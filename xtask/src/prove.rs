@@ -4,6 +4,7 @@
 //! [`PROOFS`]. Nothing else: list, help, report, page and exit code follow from the line.
 
 mod brokers;
+mod chat;
 mod checker;
 mod daemon;
 mod hostile;
@@ -57,6 +58,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "seconds",
         scale: 300,
         run: brokers::run,
+    },
+    Proof {
+        name: "chat",
+        about: "Everybody who follows a conversation sees each message once and in order, across reconnects, on each store.",
+        unit: "messages",
+        scale: 100_000,
+        run: chat::run,
     },
     Proof {
         name: "checker",

@@ -1,7 +1,7 @@
-//! Direct HTTP at the fabric door, for callers with an API token.
+//! Direct HTTP at the fabric door, for callers with an API token and for browsers that are signed in.
 //!
-//! - Who calls and what the token may do is read from the ledger at every request; nothing is cached, so a revoked
-//!   token ends at once.
+//! - Who calls and what it may do is read from the ledger at every request; nothing is cached, so a revoked token and
+//!   an ended session end at once.
 //! - A message goes through the same accept as a link's; only its node and its send deadline are missing.
 //! - A conversation that is not the caller's to read answers exactly as one that does not exist.
 
@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 
 use crate::broker::Shared;
 
-pub(crate) use caller::Caller;
+pub(crate) use caller::{Caller, lacks};
 pub(crate) use send::{idempotency_key, with_retry_after};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {

@@ -8,7 +8,10 @@
 //! | [`limiter`] | budgets per member and mesh |
 //! | `webhook` | members whose deliveries are pushed to an endpoint |
 //! | `ask` | what members may know and decide |
-//! | `direct` | HTTP for callers with an API token |
+//! | `direct` | HTTP for callers with an API token and for browsers |
+//! | `chat` | conversations followed live: WebSocket, events, long poll; what waits for an answer |
+//! | `session` | a person's browser signs in |
+//! | `page` | the page for people |
 //! | `hub` | records of agents' work, each write applied once under its key |
 //! | `explain` | where is it, and why |
 //! | `janitor` | what ends by itself, and the audit of the books |
@@ -27,6 +30,8 @@ mod accept;
 mod ask;
 mod audit;
 mod broker;
+mod chat;
+mod credential;
 mod direct;
 mod explain;
 mod health;
@@ -37,6 +42,8 @@ mod link;
 mod message;
 pub mod metrics;
 mod openapi;
+mod page;
+mod session;
 mod wayin;
 mod webhook;
 

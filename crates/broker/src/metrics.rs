@@ -49,6 +49,8 @@ metrics! {
     connections_rejected: PerCode "cm_broker_connections_rejected_total";
     /// Links open now.
     connections_active: Gauge "cm_broker_connections_active";
+    /// Subscribers connected now.
+    subscribers_active: Gauge "cm_broker_subscribers_active";
     /// Messages accepted.
     messages_routed: PerPriority "cm_broker_messages_routed_total";
     /// Copies answered as duplicates.

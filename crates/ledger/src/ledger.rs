@@ -5,8 +5,8 @@ use model::admission::{Known, StatusAnswer};
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
-    ClientMessageId, ConversationId, DeliveryRung, MemberId, MemberKind, MemberName, MessageId, NodeName,
-    Timestamp, TopicName,
+    ClientMessageId, ConversationId, Cursor, DeliveryRung, MemberId, MemberKind, MemberName, MessageId,
+    NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
 
@@ -177,6 +177,69 @@ pub trait Ledger: Send + Sync {
 
     /// The rungs of a message's recipients, for counts and for [`model::receipt::standing`].
     async fn rungs(&self, id: MessageId) -> Result<Vec<(MemberId, DeliveryRung)>, StorageError>;
+
+    // Chat.
+
+    /// The rows after a place, for whoever follows a log. `None`: unknown, or not this follower's to read.
+    async fn follow(
+        &self,
+        id: ConversationId,
+        follower: Follower,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Option<Followed>, HistoryError>;
+
+    /// The ends of those of the logs that exist, from one read.
+    async fn heads(&self, ids: &[ConversationId]) -> Result<Vec<LogHead>, StorageError>;
+
+    /// Everything up to a place was read; a lower place changes nothing. `None`: unknown, or not this reader's.
+    async fn mark_read(
+        &self,
+        reader: MemberId,
+        id: ConversationId,
+        upto: Cursor,
+    ) -> Result<Option<ReadState>, HistoryError>;
+
+    /// Removes a log's messages, in bounded rounds, and then raises its epoch. `None`: unknown.
+    async fn empty_conversation(&self, id: ConversationId) -> Result<Option<Emptied>, StorageError>;
+
+    /// What waits for an answer, of all a reader may read; oldest question first.
+    async fn escalations(&self, reader: MemberId, limit: usize) -> Result<Vec<Escalation>, StorageError>;
+
+    /// Changes of what conversations wait on, made at `since` or later; of one conversation in their order.
+    async fn escalation_edges(&self, since: Timestamp, limit: usize)
+    -> Result<Vec<Escalation>, StorageError>;
+
+    /// Nodes that were not removed, by name.
+    async fn nodes(&self, limit: usize) -> Result<Vec<NodeFacts>, StorageError>;
+
+    // Browsers.
+
+    /// Stores a key with which the member's browser may sign in once; answers with its end.
+    async fn create_sign_in(&self, key: SecretHash, member: MemberId) -> Result<Timestamp, ManageError>;
+
+    /// Uses a key and stores a session, in one transaction. `None`: no such key, or used, or past its time.
+    async fn open_session(
+        &self,
+        key: SecretHash,
+        session: SecretHash,
+    ) -> Result<Option<Session>, StorageError>;
+
+    /// The live session of a live member.
+    async fn session(&self, session: SecretHash) -> Result<Option<Session>, StorageError>;
+
+    /// Ends a session. False: there was no live one.
+    async fn end_session(&self, session: SecretHash) -> Result<bool, StorageError>;
+
+    /// Stores a ticket that opens one socket for the bearer of `credential`; answers with its end.
+    async fn create_socket_ticket(
+        &self,
+        ticket: SecretHash,
+        credential: SecretHash,
+    ) -> Result<Timestamp, StorageError>;
+
+    /// Uses a ticket; answers with its credential. `None`: no such ticket, or used, or past its time.
+    async fn use_socket_ticket(&self, ticket: SecretHash) -> Result<Option<SecretHash>, StorageError>;
 
     // Management.
 

@@ -37,6 +37,9 @@ pub use ledger::Ledger;
 pub use postgres::{POSTGRES_SCHEMA, PostgresError, PostgresLedger, PostgresOpenError};
 pub use sqlite::{SCHEMA as SQLITE_SCHEMA, SqliteLedger};
 pub use types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
+pub use types::chat::{
+    AskedQuestion, Audience, Emptied, Escalation, Followed, Follower, LogHead, NodeFacts, ReadState, Session,
+};
 pub use types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Orphan, Wanted};
 pub use types::hub::{
     HubAnswer, HubApplied, HubEffect, HubKey, HubKeyStatus, HubKnown, HubOutcome, HubPage, HubRecord,

@@ -21,6 +21,13 @@ pub const IDEM_OWN_TRANSACTION: &str = "ledger.idem_own_transaction";
 pub const HUB_NO_FENCE: &str = "ledger.hub_no_fence";
 /// A copy of a hub write is taken at any age.
 pub const HUB_NO_AGE: &str = "ledger.hub_no_age";
+/// Messages are stamped before the log's lock is held, and logs are read in the order of the stamps.
+pub const TIMESTAMP_CURSOR: &str = "ledger.timestamp_cursor";
+
+/// Whether [`TIMESTAMP_CURSOR`] is switched on, for readers that rely on places without gaps.
+pub fn reads_by_time() -> bool {
+    planted(TIMESTAMP_CURSOR)
+}
 
 /// Whether the bug is switched on.
 pub(crate) fn planted(bug: &str) -> bool {

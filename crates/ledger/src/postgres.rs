@@ -10,6 +10,7 @@
 
 mod accept;
 mod batch;
+mod chat;
 mod desk;
 mod explain;
 mod history;
@@ -25,6 +26,7 @@ mod push;
 mod row;
 mod schema;
 mod session;
+mod signin;
 mod status;
 mod store;
 mod token;

@@ -148,6 +148,8 @@ error_codes! {
     NotAtHome "not_at_home" Permanent "Send from the node that is the member's home.";
     /// A newer connection of the same node took over.
     LinkReplaced "link_replaced" Transient "The newer connection carries on.";
+    /// The key of the sign-in link is unknown, used or past its time.
+    SignInRefused "sign_in_refused" Permanent "Print another link: postrider signin";
     /// The invite or token is unknown.
     InvalidToken "invalid_token" Permanent "Ask for a new invite: postrider invite";
     /// The invite is past its time.

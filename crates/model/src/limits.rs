@@ -315,7 +315,7 @@ pub const ESCALATION_OVERLAP: Duration = Duration::from_secs(60);
 /// Events of escalations are kept this long; their only readers are brokers that run.
 pub const ESCALATION_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Others' messages are counted as unread up to this.
-pub const UNREAD_MAX: u64 = 1_000;
+pub const UNREAD_MAX: usize = 100;
 /// A sign-in link.
 pub const SIGN_IN_TTL: Duration = Duration::from_secs(15 * 60);
 /// A browser's session.

@@ -8,6 +8,7 @@
 
 pub mod brokers;
 mod caller;
+pub mod chat;
 pub mod daemon;
 pub mod hostile;
 pub mod races;

@@ -12,6 +12,7 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::InvalidCursor => 400,
         ErrorCode::Unauthorized
         | ErrorCode::InvalidToken
+        | ErrorCode::SignInRefused
         | ErrorCode::ExpiredToken
         | ErrorCode::InvalidTicket
         | ErrorCode::ExpiredTicket

@@ -17,6 +17,10 @@ export class Api {
     return this.#call<T>("POST", path, body);
   }
 
+  delete<T>(path: string): Promise<T> {
+    return this.#call<T>("DELETE", path, undefined);
+  }
+
   async #call<T>(method: string, path: string, body: unknown): Promise<T> {
     const init: RequestInit = { method, signal: AbortSignal.timeout(ANSWER_MAX_MS), credentials: "same-origin" };
     if (body !== undefined) {

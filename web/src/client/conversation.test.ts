@@ -266,6 +266,26 @@ describe("an own message", () => {
     expect(world.view?.log.drafts).toEqual([]);
   });
 
+  test("is handed over although its conversation was left, and is found in its page", async () => {
+    const world = new World();
+    const conversation = await world.conversation();
+    const id = conversation.send({ body: "hello" });
+    const first = world.call;
+    conversation.leave();
+    expect(world.server.sent.at(-1)).toEqual({ type: "unsubscribe", conversation_id: "conv" });
+    await first.answer("away");
+    await world.pass(300);
+    expect(world.call.body).toEqual(first.body);
+    expect(conversation.unanswered).toBe(true);
+    await world.call.answer(accepted(id, 1));
+    expect(conversation.unanswered).toBe(false);
+    const opening = conversation.open();
+    await world.call.answer({ status: 200, body: page([message(1, { sender: "jane", client_message_id: id })], "c1") });
+    await opening;
+    expect(world.view?.log.drafts).toEqual([]);
+    expect(world.rows).toEqual(["m1"]);
+  });
+
   test("of another member under the same id leaves the draft alone", async () => {
     const world = new World();
     const conversation = await world.conversation();

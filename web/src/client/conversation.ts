@@ -3,7 +3,8 @@
  *
  * - First the page, then the subscription at the cursor of the same read; catch-up and live rows take one path.
  * - `invalid_cursor`, `cursor_expired` and `reset` drop the view and start again with the page.
- * - A send is repeated under its first id until somebody says yes or no; no answer is no reason for a new id.
+ * - A send is repeated under its first id until somebody says yes or no; no answer is no reason for a new id, and
+ *   leaving the conversation is no reason to stop.
  */
 
 import { type Api, address } from "./api";
@@ -42,12 +43,11 @@ export class Conversation implements Sink {
   #view: View = { phase: { kind: "reading" }, log: log.EMPTY };
   #arrived: Message[] = [];
   #flushing = false;
-  #closed = false;
+  #left = false;
   #reads = 0;
   #dropped_at: number | undefined;
   #caughtUp = 0;
   #reading_back = false;
-  #cancels = new Map<string, () => void>();
   /** Whether the reader looks at the newest rows; only then may old ones be let go. */
   follows = true;
 
@@ -64,8 +64,9 @@ export class Conversation implements Sink {
     return this.#view;
   }
 
-  /** Reads the newest page, then follows. Asked again, it starts over. */
+  /** Reads the newest page, then follows. Asked again, or after it was left, it starts over. */
   async open(): Promise<void> {
+    this.#left = false;
     this.connection.unsubscribe(this.id);
     this.#reads += 1;
     const read = this.#reads;
@@ -75,12 +76,12 @@ export class Conversation implements Sink {
     for (let attempt = 0; ; attempt += 1) {
       try {
         const page = await this.api.get<Page>(address.conversation(this.id, PAGE_ROWS));
-        if (this.#closed || read !== this.#reads) return;
+        if (this.#left || read !== this.#reads) return;
         this.#set({ phase: { kind: "shown" }, log: log.opened(this.#view.log, page, this.me) });
         this.connection.subscribe(this.id, page.cursor, this);
         return;
       } catch (error) {
-        if (this.#closed || read !== this.#reads) return;
+        if (this.#left || read !== this.#reads) return;
         if (error instanceof Refusal && !error.transient) {
           this.#show({ kind: "refused", code: error.code, message: error.message });
           return;
@@ -99,7 +100,7 @@ export class Conversation implements Sink {
     try {
       const page = await this.api.get<Page>(address.conversation(this.id, PAGE_ROWS, before));
       // A cut or a fresh start moved the place this page would join.
-      if (this.#closed || read !== this.#reads || this.#view.log.before !== before) return false;
+      if (this.#left || read !== this.#reads || this.#view.log.before !== before) return false;
       this.#set({ ...this.#view, log: log.older(this.#view.log, page) });
       return true;
     } catch (error) {
@@ -139,11 +140,15 @@ export class Conversation implements Sink {
     this.#set({ ...this.#view, log: log.discarded(this.#view.log, client_message_id) });
   }
 
-  close(): void {
-    this.#closed = true;
+  /** Stops following. What was sent is handed over all the same, and is shown when it is opened again. */
+  leave(): void {
+    this.#left = true;
     this.connection.unsubscribe(this.id);
-    for (const cancel of this.#cancels.values()) cancel();
-    this.#cancels.clear();
+  }
+
+  /** Whether something sent has no answer yet. */
+  get unanswered(): boolean {
+    return this.#view.log.drafts.some((draft) => draft.state.kind !== "accepted");
   }
 
   message(frame: MessageFrame): void {
@@ -169,13 +174,13 @@ export class Conversation implements Sink {
   }
 
   expired(): void {
-    if (!this.#closed) void this.open();
+    if (!this.#left) void this.open();
   }
 
   /** Rows of one drawing together: a thousand a second must not mean a thousand drawings. */
   #flush(): void {
     this.#flushing = false;
-    if (this.#closed || this.#arrived.length === 0) return;
+    if (this.#left || this.#arrived.length === 0) return;
     const arrived = this.#arrived;
     this.#arrived = [];
     const all = log.received(this.#view.log, arrived, this.me);
@@ -206,16 +211,14 @@ export class Conversation implements Sink {
   #again(draft: log.Draft, attempt: number, error: unknown): void {
     const { client_message_id } = draft;
     // Its row came meanwhile: the broker has it, whatever became of the answer.
-    if (this.#closed || this.#draft(client_message_id) === undefined) return;
+    if (this.#draft(client_message_id) === undefined) return;
     if (error instanceof Refusal && !error.transient) {
       this.#move(client_message_id, { kind: "refused", code: error.code, message: error.message });
       return;
     }
-    const cancel = this.surroundings.after(this.#delay(attempt, error), () => {
-      this.#cancels.delete(client_message_id);
+    this.surroundings.after(this.#delay(attempt, error), () => {
       if (this.#draft(client_message_id) !== undefined) this.#post(draft, attempt + 1);
     });
-    this.#cancels.set(client_message_id, cancel);
   }
 
   #pause(attempt: number, error: unknown): Promise<void> {
@@ -241,6 +244,6 @@ export class Conversation implements Sink {
 
   #set(view: View): void {
     this.#view = view;
-    if (!this.#closed) this.changed(view);
+    if (!this.#left) this.changed(view);
   }
 }

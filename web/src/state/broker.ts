@@ -76,6 +76,17 @@ async function signInByCookie(): Promise<void> {
   }
 }
 
+/** Ends the session at the broker, for good; whoever has no answer is still signed in and sees so. */
+export async function signOut(): Promise<void> {
+  try {
+    await api.delete(address.session);
+    connection.close();
+    session.value = { kind: "out", refused: undefined };
+  } catch {
+    say("The broker did not answer; you are still signed in.");
+  }
+}
+
 export function startConnection(): void {
   const hurry = () => connection.hurry();
   addEventListener("online", hurry);

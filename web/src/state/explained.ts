@@ -38,7 +38,7 @@ export function events(record: ExplainedRecord | undefined, { broker, row }: Exp
     if (rung.rung === "queued") add(rung.at, rung.by, "queued: outbox row on disk", tries(row?.attempts));
   }
   for (const home of broker.homes) {
-    for (const held of home.records) {
+    for (const held of home.records ?? []) {
       if (held.held === "outbox" && !row) {
         add(held.enqueued_at, home.node, "queued: outbox row on disk", tries(held.attempts));
       }

@@ -16,10 +16,14 @@ export function startPulse(): void {
 /** Runs `look` at once, then every `every_ms` while somebody looks at the page. The answer ends it. */
 export function watch(every_ms: number, look: () => Promise<void>): () => void {
   let ended = false;
+  let looking = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const round = async () => {
+    if (looking) return;
+    looking = true;
     clearTimeout(timer);
     if (!document.hidden) await look().catch(() => undefined);
+    looking = false;
     if (!ended) timer = setTimeout(() => void round(), every_ms);
   };
   const seen = () => {

@@ -33,7 +33,7 @@ export function inboxes(record: ExplainedRecord): { part: number | undefined; no
   if (all === 1) return { part: undefined, note: undefined };
   const reached = record.recipients.filter((copy) => copy.delivered_at).length;
   const complete = reached === all;
-  return { part: complete ? undefined : reached / all, note: complete ? `in all ${all} inboxes` : `in ${reached} of ${all} inboxes` };
+  return { part: complete ? undefined : reached / all, note: complete ? `in ${all === 2 ? "both" : `all ${all}`} inboxes` : `in ${reached} of ${all} inboxes` };
 }
 
 function isOwn(row: Row): row is Extract<Row, { kind: "message" }> {

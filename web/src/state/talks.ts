@@ -26,7 +26,7 @@ export const ordered = computed(() => {
   return [...rows].sort((a, b) => waits(a) - waits(b) || (b.last_at ?? "").localeCompare(a.last_at ?? ""));
 });
 
-export const unread = computed(() => (talks.value ?? []).reduce((sum, row) => sum + row.unread, 0));
+export const unread = computed(() => (talks.value ?? []).reduce((sum, row) => sum + (row.unread ?? 0), 0));
 
 /** When the newest row of any conversation came. */
 export const newestAt = computed(() =>

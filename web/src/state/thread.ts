@@ -14,10 +14,17 @@ export const typed = new Map<string, string>();
 
 let newest_history_id = 0;
 
+/** Left conversations that still hand something over; leaving a view must not cancel work. */
+const unfinished = new Map<string, Conversation>();
+
 /** Opens `id` unless it is open. */
 export function openThread(id: string | undefined): void {
-  if (thread.peek()?.id === id) return;
-  thread.peek()?.close();
+  const before = thread.peek();
+  if (before?.id === id) return;
+  if (before) {
+    before.leave();
+    if (before.unanswered) unfinished.set(before.id, before);
+  }
   shown.value = undefined;
   below.value = 0;
   newest_history_id = 0;
@@ -25,7 +32,9 @@ export function openThread(id: string | undefined): void {
     thread.value = undefined;
     return;
   }
-  const opened = new Conversation(id, me.peek(), api, connection, world, changed);
+  const opened = unfinished.get(id) ?? new Conversation(id, me.peek(), api, connection, world, changed);
+  unfinished.delete(id);
+  opened.follows = true;
   thread.value = opened;
   void opened.open();
 }
@@ -81,6 +90,12 @@ async function markRead(): Promise<void> {
 }
 
 export function startThread(): void {
+  addEventListener("beforeunload", (event) => {
+    const open = thread.peek();
+    const all = open ? [open, ...unfinished.values()] : [...unfinished.values()];
+    // What is only in this tab would be lost without a word.
+    if (all.some((one) => one.unanswered)) event.preventDefault();
+  });
   document.addEventListener("visibilitychange", () => void markRead());
   effect(() => {
     if (standing.value.kind === "live") void markRead();

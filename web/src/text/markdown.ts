@@ -32,10 +32,18 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("rel", "noopener noreferrer nofollow");
     node.setAttribute("target", "_blank");
   }
+  // Both scroll sideways when they are wide, which a keyboard must be able to do too.
+  if (node.tagName === "PRE" || node.tagName === "TABLE") node.setAttribute("tabindex", "0");
 });
+
+/** One line of words and nothing that Markdown or HTML could take for more: most rows of a fast stream. */
+const PLAIN = /^(?!\d+[.)])[\p{L}\p{N}][\p{L}\p{N} .,:;?!'"()%/]*$/u;
+/** What GFM makes a link of without brackets. */
+const ADDRESS = /:\/\/|www\./i;
 
 /** HTML of `body`; names of `mentions` are marked. */
 export function html(body: string, mentions: readonly string[]): string {
+  if (PLAIN.test(body) && !ADDRESS.test(body)) return `<p>${escaped(body)}</p>`;
   const raw = reader.parse(visible(body)) as string;
   const tree = purifier.sanitize(raw, {
     ALLOWED_TAGS: TAGS,

@@ -25,7 +25,7 @@ export function clock(at: number, now: number, form: "minutes" | "seconds" | "mi
   let text = `${two(date.getHours())}:${two(date.getMinutes())}`;
   if (form !== "minutes") text += `:${two(date.getSeconds())}`;
   if (form === "milliseconds") text += `.${String(date.getMilliseconds()).padStart(3, "0")}`;
-  return sameDay(at, now) ? text : `${shortDay(date)} ${text}`;
+  return sameDay(at, now) ? text : `${shortDay(date, new Date(now))} ${text}`;
 }
 
 /** `Sunday 15 November` */
@@ -45,6 +45,7 @@ export function span(ms: number): string {
   return age(0, length);
 }
 
-function shortDay(date: Date): string {
-  return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+function shortDay(date: Date, now: Date): string {
+  const year = date.getFullYear() === now.getFullYear() ? {} : ({ year: "numeric" } as const);
+  return date.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...year });
 }

@@ -84,7 +84,10 @@ function Node({ node, members }: { node: NodeRow; members: MemberRow[] }) {
             {node.linked ? "live" : "offline"}
           </span>
         </td>
-        <td class="num">{node.held === 0 ? <span class="dim">none</span> : count(node.held, "message")}</td>
+        <td class="num">
+          <span class="p-in dim">mail held: </span>
+          {node.held === 0 ? <span class="dim">none</span> : count(node.held, "message")}
+        </td>
         <td class="when">
           <span class="p-in dim">heard </span>
           <Time at={node.last_seen_at} />

@@ -45,6 +45,7 @@ export function App() {
         <Bar />
         <Strip />
         <main id="main" tabIndex={-1}>
+          <h1 class="vh">{TITLES[view]}</h1>
           <Page />
         </main>
         <Tabs />

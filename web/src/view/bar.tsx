@@ -8,15 +8,14 @@ import { newestAt } from "../state/talks";
 import { clock, instant } from "../text/time";
 import { helpOpen } from "./help";
 import { icons } from "./icons";
-import { SHORT, TITLES } from "./rail";
+import { SHORT } from "./rail";
 
 export function Bar() {
   return (
     <header class="bar">
-      <h1 class="ptitle">
-        <span class="vh">{TITLES[route.value.view]}</span>
-        <span aria-hidden="true">{SHORT[route.value.view]}</span>
-      </h1>
+      <p class="ptitle" aria-hidden="true">
+        {SHORT[route.value.view]}
+      </p>
       <Ask />
       <div class="facts">
         <Live />

@@ -109,7 +109,7 @@ function NeverSeen({ id, known }: { id: string; known: Explained }) {
 function Road({ record, known, word }: { record: ExplainedRecord | undefined; known: Explained; word: string }) {
   const colour = `c-${colourOf(word)}`;
   const queued_at = known.row?.enqueued_at ?? outboxOf(known)?.enqueued_at;
-  const host = known.row?.rungs[0]?.by ?? known.broker.homes.find((home) => home.records.some((one) => one.held === "outbox"))?.node;
+  const host = known.row?.rungs[0]?.by ?? known.broker.homes.find((home) => home.records?.some((one) => one.held === "outbox"))?.node;
   const accepted_at = record?.accepted_at ?? undefined;
   const copies = record?.recipients ?? [];
   const delivered = copies.flatMap((copy) => copy.delivered_at ?? []).sort();
@@ -140,7 +140,7 @@ function Road({ record, known, word }: { record: ExplainedRecord | undefined; kn
 }
 
 function outboxOf(known: Explained) {
-  for (const home of known.broker.homes) for (const held of home.records) if (held.held === "outbox") return held;
+  for (const home of known.broker.homes) for (const held of home.records ?? []) if (held.held === "outbox") return held;
   return undefined;
 }
 

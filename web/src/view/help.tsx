@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { me, signOut } from "../state/broker";
 import { singleKeys } from "../state/settings";
 import { ENDINGS, RUNGS, SENTENCE } from "../text/words";
 import { icons } from "./icons";
@@ -54,6 +55,19 @@ export function Help() {
           <input type="checkbox" checked={singleKeys.value} onChange={(event) => (singleKeys.value = event.currentTarget.checked)} />
           Single keys do something outside of fields
         </label>
+        <p class="switch">
+          Signed in as {me.value} in this browser.
+          <button
+            type="button"
+            class="btn low"
+            onClick={() => {
+              helpOpen.value = false;
+              void signOut();
+            }}
+          >
+            Sign out
+          </button>
+        </p>
       </div>
     </dialog>
   );

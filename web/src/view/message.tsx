@@ -32,7 +32,8 @@ export function MessageRow({ message, selected }: { message: Message; selected: 
               {icons.copy}
             </button>
           </span>
-          <a class="at-time" href={open} aria-label={`Receipt of the message by ${message.sender}`}>
+          <a class="at-time" href={open}>
+            <span class="vh">Receipt, </span>
             <ClockTime at={message.created_at} form="minutes" />
           </a>
         </div>

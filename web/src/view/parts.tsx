@@ -106,8 +106,10 @@ export function Facts({ of }: { of: Array<[string, ComponentChildren, string?]> 
       {of.map(([name, value, text]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd class={text === undefined ? "" : "mono"}>{value}</dd>
-          {text === undefined ? null : <Copy text={text} />}
+          <dd class={text === undefined ? "" : "mono"}>
+            <span class="ell">{value}</span>
+            {text === undefined ? null : <Copy text={text} />}
+          </dd>
         </div>
       ))}
     </dl>

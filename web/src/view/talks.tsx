@@ -18,6 +18,8 @@ export function Talks() {
   useEffect(() => {
     openThread(selected === "new" ? undefined : selected);
   }, [selected]);
+  // Rows that come while another view is shown were not read.
+  useEffect(() => () => openThread(undefined), []);
   if (talks.value === undefined) return <Reading what="the list" />;
   if (talks.value.length === 0 && selected === undefined) return <Nothing />;
   return (
@@ -47,6 +49,7 @@ function Talk({ row }: { row: ConversationRow }) {
   const asks = waiting.value.get(row.conversation);
   const newest = previews.value.get(row.conversation);
   const current = route.value.selected === row.conversation;
+  const unread = row.unread ?? 0;
   return (
     <a class="conv" href={link("conversations", row.conversation)} aria-current={current ? "true" : undefined}>
       <span>{asks ? <span class="dot" /> : null}</span>
@@ -55,9 +58,9 @@ function Talk({ row }: { row: ConversationRow }) {
       </span>
       <span>
         {row.last_at ? <Time at={row.last_at} /> : null}
-        {row.unread > 0 && !current ? (
+        {unread > 0 && !current ? (
           <span class="u">
-            {row.unread > 999 ? "999+" : row.unread}
+            {unread > 999 ? "999+" : unread}
             <span class="vh"> unread</span>
           </span>
         ) : null}

@@ -26,7 +26,7 @@ export function Thread({ id }: { id: string }) {
   const row = talks.value?.find((one) => one.conversation === id);
   const name = row ? conversationName(row.conversation_name) : "Conversation";
   const about = row?.kind === "dm" ? describe(name) : "";
-  useEffect(() => watch(4_000, lookAtReceipts), [id]);
+  useEffect(() => watch(5_000, lookAtReceipts), [id]);
   return (
     <section class="pane thread" aria-label={name}>
       <div class="head">
@@ -74,7 +74,8 @@ function Log() {
     if (!log || !open) return;
     const follows = log.scrollHeight - log.scrollTop - log.clientHeight < END_PX;
     if (follows !== open.follows) follow(follows);
-    anchor.current = topRow(log);
+    // At the end nobody asks which row is on top, and finding out reads the place of every row.
+    anchor.current = follows ? undefined : topRow(log);
     if (log.scrollTop < START_PX && !follows) void open.older();
   };
   const toEnd = () => {

@@ -1,21 +1,20 @@
-//! Who calls: the member a token acts as.
+//! Who calls: the member a token or a session acts as.
 
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use ledger::{Member, Scopes};
+use ledger::{Member, Scopes, SecretHash};
 use model::ErrorCode;
-use net::guard::bearer;
 use net::respond::Refusal;
 use net::serve::Connection;
 
-use crate::broker::{Shared, storage_refused};
-use crate::wayin::hash_of;
+use crate::broker::Shared;
 
-/// A member, proven by its API token. An extractor.
+/// A member, proven by its API token or by its browser's session. An extractor.
 pub(crate) struct Caller {
     pub(crate) member: Member,
+    pub(crate) credential: SecretHash,
     scopes: Scopes,
 }
 
@@ -51,7 +50,7 @@ impl Caller {
     }
 }
 
-fn lacks(scope: &str) -> Refusal {
+pub(crate) fn lacks(scope: &str) -> Refusal {
     Refusal::new(ErrorCode::Forbidden, format!("The token has no scope {scope}."))
 }
 
@@ -59,13 +58,10 @@ impl FromRequestParts<Arc<Shared>> for Caller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
-        let token = bearer(&parts.headers).ok_or_else(|| Refusal::plain(ErrorCode::Unauthorized))?;
-        let found =
-            shared.ledger.resolve_token(hash_of(&token)).await.map_err(|error| storage_refused(&error))?;
-        let token = found.ok_or_else(|| Refusal::plain(ErrorCode::Unauthorized))?;
+        let found = shared.credential(&parts.method, &parts.headers).await?;
         if let Some(connection) = parts.extensions.get::<Connection>() {
             connection.authenticated();
         }
-        Ok(Caller { member: token.member, scopes: token.scopes })
+        Ok(Caller { member: found.member, credential: found.hash, scopes: found.scopes })
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error ends there, with the error")]
 
 mod brokers;
+mod chat;
 mod direct;
 mod forged;
 mod health;

@@ -44,11 +44,17 @@ async fn the_document_names_every_address_and_every_address_it_names_answers() {
             "/v1/auth/exchange",
             "/v1/conversations",
             "/v1/conversations/{id}",
+            "/v1/conversations/{id}/events",
             "/v1/conversations/{id}/messages",
+            "/v1/conversations/{id}/read",
             "/v1/explain/{id}",
             "/v1/link",
+            "/v1/members",
             "/v1/meshes/{mesh}/messages",
             "/v1/meshes/{mesh}/messages/{client_message_id}",
+            "/v1/session",
+            "/v1/subscribe",
+            "/v1/tickets",
         ]
     );
     for (path, operations) in paths {

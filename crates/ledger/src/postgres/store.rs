@@ -12,8 +12,8 @@ use model::admission::{Known, StatusAnswer};
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
-    ClientMessageId, ConversationId, DeliveryRung, Entropy, MemberId, MemberKind, MemberName, MessageId,
-    NodeName, Timestamp, TopicName,
+    ClientMessageId, ConversationId, Cursor, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
+    MessageId, NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
 use tokio_postgres::Config;
@@ -25,8 +25,8 @@ use super::session::{self, CONNECTIONS_MAX, Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
-    explain, history, hub, janitor, join, link, list, manage, mesh, push, sql, status, token, wayin, webhook,
-    window,
+    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, sql, status, token,
+    wayin, webhook, window,
 };
 use crate::*;
 
@@ -333,6 +333,94 @@ impl Ledger for PostgresLedger {
         reader: MemberId,
     ) -> Result<Option<ConversationRow>, StorageError> {
         self.read("ledger.conversation", move |tx| list::conversation(tx, id, reader).boxed()).await
+    }
+
+    async fn follow(
+        &self,
+        id: ConversationId,
+        follower: Follower,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Option<Followed>, HistoryError> {
+        self.read("ledger.follow", move |tx| chat::follow(tx, id, follower, after, limit).boxed()).await
+    }
+
+    async fn heads(&self, ids: &[ConversationId]) -> Result<Vec<LogHead>, StorageError> {
+        let ids = ids.to_vec();
+        self.read("ledger.heads", move |tx| async move { chat::heads(tx, &ids).await }.boxed()).await
+    }
+
+    async fn mark_read(
+        &self,
+        reader: MemberId,
+        id: ConversationId,
+        upto: Cursor,
+    ) -> Result<Option<ReadState>, HistoryError> {
+        self.write("ledger.mark_read", move |tx| chat::mark_read(tx, reader, id, upto).boxed()).await
+    }
+
+    async fn empty_conversation(&self, id: ConversationId) -> Result<Option<Emptied>, StorageError> {
+        let mut removed = 0;
+        loop {
+            let round =
+                self.write("ledger.empty_conversation", move |tx| chat::empty(tx, id).boxed()).await?;
+            match round.map(|round| round.add_to(removed)) {
+                None => return Ok(None),
+                Some(Ok(emptied)) => return Ok(Some(emptied)),
+                Some(Err(so_far)) => removed = so_far,
+            }
+        }
+    }
+
+    async fn escalations(&self, reader: MemberId, limit: usize) -> Result<Vec<Escalation>, StorageError> {
+        self.read("ledger.escalations", move |tx| chat::escalations(tx, reader, limit).boxed()).await
+    }
+
+    async fn escalation_edges(
+        &self,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Escalation>, StorageError> {
+        self.read("ledger.escalation_edges", move |tx| chat::edges(tx, since, limit).boxed()).await
+    }
+
+    async fn nodes(&self, limit: usize) -> Result<Vec<NodeFacts>, StorageError> {
+        self.read("ledger.nodes", move |tx| chat::nodes(tx, limit).boxed()).await
+    }
+
+    async fn create_sign_in(&self, key: SecretHash, member: MemberId) -> Result<Timestamp, ManageError> {
+        self.write("ledger.create_sign_in", move |tx| signin::create(tx, key, member).boxed()).await
+    }
+
+    async fn open_session(
+        &self,
+        key: SecretHash,
+        session: SecretHash,
+    ) -> Result<Option<Session>, StorageError> {
+        self.write("ledger.open_session", move |tx| signin::open(tx, key, session).boxed()).await
+    }
+
+    async fn session(&self, session: SecretHash) -> Result<Option<Session>, StorageError> {
+        self.read("ledger.session", move |tx| signin::resolve(tx, session).boxed()).await
+    }
+
+    async fn end_session(&self, session: SecretHash) -> Result<bool, StorageError> {
+        self.write("ledger.end_session", move |tx| signin::end(tx, session).boxed()).await
+    }
+
+    async fn create_socket_ticket(
+        &self,
+        ticket: SecretHash,
+        credential: SecretHash,
+    ) -> Result<Timestamp, StorageError> {
+        self.write("ledger.create_socket_ticket", move |tx| {
+            signin::create_ticket(tx, ticket, credential).boxed()
+        })
+        .await
+    }
+
+    async fn use_socket_ticket(&self, ticket: SecretHash) -> Result<Option<SecretHash>, StorageError> {
+        self.write("ledger.use_socket_ticket", move |tx| signin::use_ticket(tx, ticket).boxed()).await
     }
 
     async fn members(&self, after: Option<&MemberName>, limit: usize) -> Result<Vec<Member>, StorageError> {

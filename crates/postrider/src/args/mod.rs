@@ -87,6 +87,8 @@ pub enum Command {
     /// The meshes of this home
     #[command(subcommand)]
     Mesh(Mesh),
+    /// Print a link with which your browser signs in, once
+    Signin,
     /// Tokens for direct HTTP callers
     #[command(subcommand)]
     Token(Token),

@@ -17,6 +17,7 @@ mod outbox;
 mod relay;
 mod reply;
 mod send;
+mod signin;
 mod status;
 mod token;
 mod topic;
@@ -100,6 +101,7 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Invite(invite) => invite::run(invite, &context).await,
         Command::Join(join) => invite::join(join, &context).await,
         Command::Mesh(mesh) => mesh::run(mesh, &context).await,
+        Command::Signin => signin::run(&context).await,
         Command::Token(token) => token::run(token, &context).await,
         Command::Webhook(webhook) => webhook::run(webhook, &context).await,
         Command::Daemon(daemon) => daemon::run(daemon, &context).await,

@@ -4,15 +4,17 @@
 
 mod agents;
 mod brokers;
-mod full_disk;
-mod goldens;
-mod outages;
+mod chat;
 mod demo;
 mod doctor;
 mod explain;
+mod full_disk;
+mod goldens;
 mod install;
 mod kills;
 mod mcp;
+mod outages;
+mod page;
 mod races;
 mod refusals;
 mod start;
