@@ -22,8 +22,7 @@ use super::session::{self, CONNECTIONS_MAX, Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
-    explain, history, janitor, join, link, list, manage, mesh, push, sql, status, token, wayin, webhook,
-    window,
+    explain, history, janitor, join, link, list, manage, mesh, push, status, token, wayin, webhook, window,
 };
 use crate::*;
 
