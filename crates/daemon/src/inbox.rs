@@ -197,7 +197,8 @@ async fn tell(live: &Live, acks: Vec<Ack>) -> Result<(), LinkEnd> {
     live.tell(&ToBroker::Ack(Rows { rows: acks })).await.map_err(gone)
 }
 
-fn arrived(row: MailRow) -> Arrived {
+/// A row of mail as the mailbox takes it.
+pub(crate) fn arrived(row: MailRow) -> Arrived {
     let envelope = serde_json::to_vec(&row.message).expect("a message that was read can be written");
     Arrived {
         id: row.message.id,

@@ -29,6 +29,7 @@ mod metrics;
 mod operator;
 mod questions;
 mod recover;
+mod refetch;
 mod retention;
 mod send;
 pub mod settings;

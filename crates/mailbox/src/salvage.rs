@@ -13,6 +13,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, ToSql, named_params, params_from_iter};
 use sqlite::StorageError;
 
+use crate::meta::{INBOX_REBUILT, put};
 use crate::{Mailbox, sql};
 
 /// How a file that is not open looks.
@@ -65,6 +66,10 @@ impl Mailbox {
     /// Carries over what can be read of `damaged` into this new file. To be called before anything else.
     pub fn salvage_blocking(&self, damaged: &Path, now: Timestamp) -> Result<Salvaged, StorageError> {
         let mut salvaged = Salvaged::default();
+        self.db.write_blocking("mailbox.salvage", |conn| {
+            put(conn, INBOX_REBUILT, &true.to_string())?;
+            Ok::<_, StorageError>(())
+        })?;
         let Ok(from) = open(damaged) else { return Ok(salvaged) };
         for statement in [sql::SALVAGE_META, sql::SALVAGE_MEMBER] {
             let table = if statement == sql::SALVAGE_MEMBER { "member" } else { "meta" };

@@ -43,6 +43,8 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Answers in flight at a stop get this long; queued rows stay on disk.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// An audit stream is set aside at this size, and the one set aside before goes: some hundred thousand records.
+pub const AUDIT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Messages of one link `send` or `mail` frame.
 pub const FRAME_MESSAGES_MAX: usize = 64;
 /// Lanes one mesh may have on the wire at once.

@@ -134,6 +134,9 @@ fn figures(table: &mut Table, side: Side, callers: usize, rounds: &Rounds) {
     table.push(Row::measured(named(""), middle.per_second, "/s"));
     table.push(Row::measured(named(", p50"), middle.p50_us, "µs"));
     table.push(Row::measured(named(", p99"), middle.p99_us, "µs"));
+    if let Some(cpu_us) = cpu_us(&rounds[&(side, callers)]) {
+        table.push(Row::measured(named(", processor time an accept"), cpu_us, "µs"));
+    }
 }
 
 /// B1, B2 and B3.
@@ -148,9 +151,28 @@ fn ratios(table: &mut Table, rounds: &Rounds) {
     rate("B3 PostgreSQL / statement by statement", Side::Postgres, Side::Literal, Bar::AtLeast(3.5));
     rate("B3 PostgreSQL / one CTE per message", Side::Postgres, Side::SingleStatement, Bar::AtLeast(2.0));
     rate("PostgreSQL / PostgreSQL batch", Side::Postgres, Side::Batch, Bar::Told);
+    let mut cost = |what: &str, this, that| {
+        let both = cpu_us(&rounds[&(this, 64)]).zip(cpu_us(&rounds[&(that, 64)]));
+        if let Some((this, that)) = both {
+            table.push(Row::ratio(format!("processor time, {what}, 64 callers"), this / that, Bar::Told));
+        }
+    };
+    cost("SQLite / PostgreSQL batch", Side::Sqlite, Side::Batch);
+    cost("SQLite / Redis Lua with 10 entries", Side::Sqlite, Side::RedisFanned);
+    cost("SQLite / Redis Lua", Side::Sqlite, Side::RedisLua);
+    cost("PostgreSQL / statement by statement", Side::Postgres, Side::Literal);
+    cost("PostgreSQL / one CTE per message", Side::Postgres, Side::SingleStatement);
+    cost("PostgreSQL / PostgreSQL batch", Side::Postgres, Side::Batch);
     let p99 = |side| rounds[&(side, 1)].iter().map(|round: &Measured| round.p99_us);
     let mut tails: Vec<f64> =
         p99(Side::Sqlite).zip(p99(Side::Batch)).map(|(ours, theirs)| ours / theirs).collect();
     let tail = super::median(&mut tails);
     table.push(Row::ratio("B2 SQLite / PostgreSQL batch, 1 caller, p99", tail, Bar::AtMost(1.0)));
+}
+
+/// The middle of the rounds' processor times an accept. A busy machine slows rates, and those of many processes most;
+/// it changes this little.
+fn cpu_us(rounds: &[Measured]) -> Option<f64> {
+    let mut times: Vec<f64> = rounds.iter().map(|round| round.cpu_us).collect::<Option<_>>()?;
+    Some(super::median(&mut times))
 }

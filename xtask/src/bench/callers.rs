@@ -1,6 +1,6 @@
 //! Callers that each ask again as soon as they are answered, for one round.
 
-use super::Measured;
+use super::{Measured, cpu};
 use anyhow::Context;
 use std::time::Duration;
 use testkit::stopwatch::Stopwatch;
@@ -16,6 +16,7 @@ pub trait Caller: Send + 'static {
 
 /// Lets all callers ask, and measures every wait.
 pub async fn round<C: Caller>(callers: Vec<C>) -> anyhow::Result<Measured> {
+    let cpu_before = cpu::spent();
     let watch = Stopwatch::start();
     let mut tasks = JoinSet::new();
     for mut caller in callers {
@@ -33,7 +34,9 @@ pub async fn round<C: Caller>(callers: Vec<C>) -> anyhow::Result<Measured> {
     while let Some(done) = tasks.join_next().await {
         waits_us.extend(done.context("a caller ended early")??);
     }
-    Ok(Measured::of(waits_us, watch.elapsed()))
+    let (elapsed, calls) = (watch.elapsed(), waits_us.len());
+    let cpu = cpu::spent().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+    Ok(Measured::of(waits_us, elapsed).with_cpu(cpu, calls))
 }
 
 /// An id as a daemon mints it: what grows comes first.

@@ -12,6 +12,8 @@ pub struct Measured {
     pub p50_us: f64,
     /// The wait that one call in a hundred exceeds.
     pub p99_us: f64,
+    /// Processor time of a call at all processes involved, where it was measured.
+    pub cpu_us: Option<f64>,
 }
 
 impl Measured {
@@ -35,6 +37,13 @@ impl Measured {
             calls => waits_us[(calls - 1) * hundredths / 100] as f64,
         };
         let per_second = waits_us.len() as f64 / round.as_secs_f64();
-        Self { per_second, p50_us: rank(50), p99_us: rank(99) }
+        Self { per_second, p50_us: rank(50), p99_us: rank(99), cpu_us: None }
+    }
+
+    /// With the processor time that all calls of the round together took.
+    #[must_use]
+    pub fn with_cpu(self, spent: Option<Duration>, calls: usize) -> Self {
+        let cpu_us = spent.filter(|_| calls > 0).map(|spent| spent.as_secs_f64() * 1e6 / calls as f64);
+        Self { cpu_us, ..self }
     }
 }

@@ -11,10 +11,12 @@ use testkit::fleet::daemon::{cells, days, flaps};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A row that a planted bug keeps from ending is given so long to end all the same.
 const CONTROL_PATIENCE: Duration = Duration::from_secs(5);
-/// Visits of one point in one state: the first, and the one after it.
-const VISITS_MAX: u64 = 2;
-/// A run of fewer seconds dies at each point once.
-const ALL_VISITS_FROM: u64 = 60;
+/// Visits of one point in one state that a long run dies at; the usual one dies at the first.
+const VISITS_MAX: u64 = 3;
+/// From so many seconds of flapping on, a run is a long one.
+const ALL_VISITS_FROM: u64 = 600;
+/// How many states share a home; homes run beside each other.
+const STATES_PER_HOME: usize = 3;
 const DAYS: u32 = 8;
 const DAILY: u32 = 40;
 
@@ -22,21 +24,28 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     let binary = Binary::at(request.faulted_binary()?);
     let span = Duration::from_secs(request.scale);
     let visits_max = if request.scale < ALL_VISITS_FROM { 1 } else { VISITS_MAX };
-    // The flapping waits most of its time; the cells use the cores meanwhile.
+    // A life is mostly waiting; several homes at once, and the flapping beside them, keep the cores busy.
     let (flapped, killed) = std::thread::scope(|scope| {
         let plan = flaps::Plan { binary: binary.clone(), span, planted: Vec::new() };
         let flapped = scope.spawn(move || flaps::run(&plan));
-        let killed = cells::run(&cells::Plan {
-            binary: binary.clone(),
-            states: cells::State::ALL.to_vec(),
-            points: cells::Points::All { visits_max },
-            planted: None,
-            patience: PATIENCE,
+        let homes = cells::State::ALL.chunks(STATES_PER_HOME).map(|states| {
+            let plan = cells::Plan {
+                binary: binary.clone(),
+                states: states.to_vec(),
+                points: cells::Points::All { visits_max },
+                planted: None,
+                patience: PATIENCE,
+            };
+            scope.spawn(move || cells::run(&plan))
         });
-        (flapped.join().expect("a run ends with an error, not with a panic"), killed)
+        let homes: Vec<_> = homes.collect();
+        let ended = "a run ends with an error, not with a panic";
+        let killed = homes.into_iter().map(|home| home.join().expect(ended)).collect::<Result<Vec<_>, _>>();
+        (flapped.join().expect(ended), killed)
     });
+    let killed = killed?.into_iter().fold(cells::Outcome::default(), cells::Outcome::and);
     let waited = days::run(&days::Plan { binary: binary.clone(), days: DAYS, daily: DAILY, planted: None })?;
-    let mut findings = findings(&killed?, &waited, &flapped?);
+    let mut findings = findings(&killed, &waited, &flapped?);
     findings.controls = controls(&binary)?;
     Ok(findings)
 }

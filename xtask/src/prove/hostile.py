@@ -63,6 +63,20 @@ def map_path_parameters(context, path_parameters):
 
 @schemathesis.hook
 def map_body(context, body):
-    if isinstance(body, dict) and isinstance(body.get("to"), str) and len(body["to"]) % 2 == 0:
-        body["to"] = "#general" if len(body["to"]) % 4 == 0 else "@me"
-    return body
+    # A body with ten invented fields is refused for one of them. A third stays as invented, a third keeps one field,
+    # a third is a plain message, so that the rules behind the shape are met too.
+    if not isinstance(body, dict) or not ("body" in body or "message" in body):
+        return body
+    size = len(json.dumps(body, default=str))
+    if size % 3 == 0:
+        return body
+    text = body.get("body") if isinstance(body.get("body"), str) else "x"
+    plain = {"body": text, "expects_input": size % 2 == 0}
+    if context.operation.path.startswith("/v1/meshes"):
+        plain["to"] = ("#general", "@me", "@nobody", "#new")[size % 4]
+    if size % 3 == 1:
+        names = sorted(name for name in body if name not in ("body", "message", "to"))
+        if names:
+            name = names[size % len(names)]
+            plain[name] = body[name]
+    return plain

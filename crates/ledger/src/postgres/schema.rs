@@ -12,6 +12,12 @@ pub enum OpenError {
     /// The address does not parse.
     #[error("the store's address is not one of PostgreSQL: {0}")]
     Address(String),
+    /// The address asks for TLS.
+    #[error(
+        "this program speaks to PostgreSQL without TLS: name a server on this machine, in a private network, or the \
+         near end of a tunnel (stunnel, ssh -L), with sslmode=disable"
+    )]
+    Tls,
     /// The server, or its settings.
     #[error(transparent)]
     Server(#[from] PostgresError),

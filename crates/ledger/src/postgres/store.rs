@@ -1,6 +1,5 @@
 //! The handle, and each door's way to the server.
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -16,16 +15,16 @@ use model::{
     MessageId, NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
-use tokio_postgres::Config;
 
 use super::batch::{Queue, WRITERS};
 use super::hub_batch::HubQueue;
+use super::lookup::LookUps;
 use super::schema::{self, OpenError};
 use super::session::{self, CONNECTIONS_MAX, Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
-    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, sql, status, token,
+    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token,
     wayin, webhook, window,
 };
 use crate::*;
@@ -35,6 +34,7 @@ pub struct PostgresLedger {
     core: Arc<Core>,
     queue: Queue,
     hub_queue: HubQueue,
+    look_ups: LookUps,
     wake: Wake,
     _bell: Bell,
 }
@@ -42,7 +42,7 @@ pub struct PostgresLedger {
 impl PostgresLedger {
     /// Connects to the database at `url`, brings its tables up to date and starts the writers.
     pub async fn open(url: &str, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        let config = Config::from_str(url).map_err(|error| OpenError::Address(error.to_string()))?;
+        let config = session::address(url)?;
         let pool = session::pool(config.clone(), CONNECTIONS_MAX)?;
         let writers = session::pool(config.clone(), WRITERS)?;
         let core = Arc::new(Core { pool, writers, entropy, clock_shift: AtomicI64::new(0) });
@@ -52,8 +52,9 @@ impl PostgresLedger {
         let wake = Wake::new();
         let queue = Queue::start(&core, &wake);
         let hub_queue = HubQueue::start(&core, &wake);
+        let look_ups = LookUps::start(&core);
         let bell = wake.start(config);
-        Ok(Self { core, queue, hub_queue, wake, _bell: bell })
+        Ok(Self { core, queue, hub_queue, look_ups, wake, _bell: bell })
     }
 
     /// Moves the store's clock against the database's, for the conformance suite.
@@ -225,17 +226,7 @@ impl Ledger for PostgresLedger {
         sender: MemberId,
         ids: &[ClientMessageId],
     ) -> Result<Vec<Option<Known>>, StorageError> {
-        let texts: Vec<_> = ids.iter().map(ClientMessageId::as_str).collect();
-        let rows = self.core.ask(sql!("dedupe_of"), &[&sender.as_uuid(), &texts]).await?;
-        let mut known = vec![None; ids.len()];
-        for row in &rows {
-            let place: i64 = row.try_get(7)?;
-            let place = usize::try_from(place - 1).ok().and_then(|place| known.get_mut(place));
-            if let Some(place) = place {
-                *place = Some(status::read(row, 0)?);
-            }
-        }
-        Ok(known)
+        self.look_ups.known(sender, ids).await
     }
 
     async fn message_status(

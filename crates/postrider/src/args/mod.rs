@@ -112,6 +112,9 @@ pub struct Up {
     /// Where the broker listens [default: 127.0.0.1:7440, else a free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
+    /// A private host that webhooks may reach; may be given several times
+    #[arg(long, value_name = "HOST")]
+    pub webhook_allow_host: Vec<String>,
     /// Hand the prompt back once everything runs
     #[arg(long)]
     pub detach: bool,

@@ -154,6 +154,19 @@ fn an_outbox_shows_what_needs_a_person_and_takes_the_tail_it_showed() {
 }
 
 #[test]
+fn a_status_says_what_is_live_what_waits_and_where_to_look() {
+    let home = home();
+    let product = up(&home);
+    product.cli(&["send", "me", "hello", "--wait", "delivered"]).unwrap().done();
+    let shown = transcript(&home, &["status"]);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("live  home, jane on ") && lines[0].ends_with(" s, 0.1.0"), "{shown}");
+    assert_eq!(lines[1..3], ["queued  0 here  dead 0", "inbox  1 unread of 1"]);
+    assert!(lines[3].starts_with("page  http://127.0.0.1:"), "{shown}");
+    assert_eq!(lines.len(), 4, "{shown}");
+}
+
+#[test]
 fn a_refusal_says_what_why_what_is_still_true_and_what_helps() {
     let home = home();
     let alone = home.cli(&["send", "me", "x"]).unwrap();

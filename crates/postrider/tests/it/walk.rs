@@ -202,3 +202,33 @@ fn a_token_file_makes_every_command_its_agents() {
     let unreadable = [("POSTRIDER_AGENT_TOKEN_FILE", "/nowhere/at/all")];
     assert_eq!(home.cli_with(&["inbox"], &unreadable, "").unwrap().code(), Some(2));
 }
+
+#[test]
+fn a_mailbox_that_is_lost_gets_its_mail_back_from_the_broker_once_and_in_order() {
+    let home = home();
+    let product = up(&home);
+    product.cli(&["agent", "add", "ci"]).unwrap().done();
+    product.cli(&["topic", "create", "alerts"]).unwrap().done();
+    for n in 0..3 {
+        product.cli(&["send", "me", &format!("direct {n}"), "--wait", "delivered"]).unwrap().done();
+        product
+            .cli(&["send", "#alerts", &format!("topic {n}"), "--as", "ci", "--wait", "delivered"])
+            .unwrap()
+            .done();
+    }
+    // A clean stop leaves nothing in the log: the file is all there is.
+    product.interrupt().unwrap();
+    std::fs::write(home.path().join("daemon/home/mailbox.db"), "gone").unwrap();
+    home.cli(&["daemon", "recover"]).unwrap().done();
+    let product = up(&home);
+    wait_for("the mail of before", BOUND, || (bodies(&home, &["--json", "inbox"]).len() == 6).then_some(()))
+        .unwrap();
+    let all = bodies(&home, &["--json", "inbox"]);
+    let of = |word: &str| all.iter().filter(|body| body.starts_with(word)).cloned().collect::<Vec<_>>();
+    assert_eq!(of("direct"), ["direct 0", "direct 1", "direct 2"]);
+    assert_eq!(of("topic"), ["topic 0", "topic 1", "topic 2"]);
+    let rows = product.cli(&["--json", "inbox"]).unwrap().done().json();
+    assert!(rows.iter().all(|row| row["redelivered"] == true), "{rows:?}");
+    product.cli(&["send", "me", "and on", "--wait", "delivered"]).unwrap().done();
+    assert_eq!(bodies(&home, &["--json", "inbox"]).len(), 7);
+}

@@ -209,6 +209,19 @@ impl Outcome {
         self.lost.is_empty() && self.doubled.is_empty() && self.amiss.is_empty()
     }
 
+    /// What two runs of different states showed, as one.
+    pub fn and(mut self, other: Self) -> Self {
+        self.died.extend(other.died);
+        self.missed.extend(other.missed);
+        self.lost.extend(other.lost);
+        self.doubled.extend(other.doubled);
+        self.amiss.extend(other.amiss);
+        self.acked += other.acked;
+        self.unanswered += other.unanswered;
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self
+    }
+
     /// Everything that must not be, a sentence each.
     pub fn findings(&self) -> Vec<String> {
         self.lost.iter().chain(&self.doubled).chain(&self.amiss).cloned().collect()
