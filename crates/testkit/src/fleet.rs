@@ -8,6 +8,7 @@
 pub mod brokers;
 mod caller;
 pub mod races;
+pub mod relays;
 mod servers;
 
 use crate::bin::CliError;

@@ -6,6 +6,7 @@ mod brokers;
 mod kills;
 mod races;
 mod refusals;
+mod relay;
 mod start;
 mod walk;
 
