@@ -53,87 +53,88 @@ pub fn runs(scope: Scope) -> Vec<Run> {
     runs
 }
 
+const QUIET: Bounds = Bounds { crashes: 0, ticks: 2, ..REPLACE };
+const ADDING: Bounds = Bounds { crashes: 0, ticks: 2, ..APPEND };
+const REFUSING: Bounds = Bounds { refusals: 2, ..ADDING };
+const OPERATED: Bounds = Bounds { operator: true, ..ADDING };
+const ENDLESS: Bounds = Bounds { net: Net::Endless, ticks: 4, ..ADDING };
+const PASSING: Bounds = Bounds { passing: true, third_party: 0, ..QUIET };
+const UNFENCED: Rules = Rules { fence: false, ..REAL };
+
 /// The worlds with a planted fault each.
 pub fn plants(_: Scope) -> Vec<Run> {
-    let found = |name, found_as, bounds: Bounds, rules| {
-        Run::breaks(name, found_as, Envelope { bounds, rules }, STATES_MAX)
-    };
+    let mut runs = plants_of_keys();
+    runs.extend(plants_of_order());
     let made_up_for =
         |name, bounds: Bounds, rules| Run::made_up_for(name, Envelope { bounds, rules }, STATES_MAX);
-    let quiet = Bounds { crashes: 0, ticks: 2, ..REPLACE };
-    let adding = Bounds { crashes: 0, ticks: 2, ..APPEND };
-    let refusing = Bounds { refusals: 2, ..adding };
-    let operated = Bounds { operator: true, ..adding };
-    let endless = Bounds { net: Net::Endless, ticks: 4, ..adding };
-    let passing = Bounds { passing: true, third_party: 0, ..quiet };
-    let unfenced = Rules { fence: false, ..REAL };
+    runs.extend([
+        made_up_for("changes do not wait behind a conflict", QUIET, Rules { conflict_holds: false, ..REAL }),
+        made_up_for("an answer counts for any attempt", REFUSING, Rules { leases: false, ..REAL }),
+        made_up_for("only the hub looks at a copy's age", ENDLESS, Rules { age_rule: false, ..REAL }),
+    ]);
+    runs
+}
+
+fn found(name: &'static str, found_as: &'static str, bounds: Bounds, rules: Rules) -> Run {
+    Run::breaks(name, found_as, Envelope { bounds, rules }, STATES_MAX)
+}
+
+/// What a key is recorded for, asked about and remembered.
+fn plants_of_keys() -> Vec<Run> {
+    let own_transaction = Rules { key_with_effect: false, ..REAL };
+    let never_asks =
+        Rules { retry: succeeds_always, conclude: never_unknown, key_status: never_committed, ..UNFENCED };
+    let ageless = Rules { age_rule: false, is_too_old: never_too_old, ..REAL };
+    let stale = Rules { settle: stale_counts, ..UNFENCED };
     vec![
-        found(
-            "the hub records a key in a transaction of its own",
-            TWICE,
-            adding,
-            Rules { key_with_effect: false, ..REAL },
-        ),
-        found(
-            "R17: the first live attempt carries no precondition",
-            OVERWRITTEN,
-            quiet,
-            Rules { precondition_on_live: false, ..REAL },
-        ),
-        found(
-            "R17: a chain whose predecessor did not commit has no precondition",
-            OVERWRITTEN,
-            Bounds { operator: true, ..quiet },
-            Rules { chain_falls_back: false, ..REAL },
-        ),
-        found("R18: a refused envelope ends without a fence", ENDED_BUT_APPLIED, refusing, unfenced),
-        found("R18: a cancelled envelope ends without a fence", OVERTAKEN, operated, unfenced),
-        found(
-            "R18: an envelope that waits for the hub's word does not hold its resource",
-            OVERTAKEN,
-            refusing,
-            Rules { asking_holds: false, ..REAL },
-        ),
+        found("the hub records a key in a transaction of its own", TWICE, ADDING, own_transaction),
+        found("R18: a refused envelope ends without a fence", ENDED_BUT_APPLIED, REFUSING, UNFENCED),
+        found("R18: a cancelled envelope ends without a fence", OVERTAKEN, OPERATED, UNFENCED),
         found(
             "R18, R19: no key is asked about, and a successor is made all the same",
             TWICE,
-            Bounds { ticks: 2, ..operated },
-            Rules {
-                retry: succeeds_always,
-                conclude: never_unknown,
-                fence: false,
-                key_status: never_committed,
-                ..REAL
-            },
+            OPERATED,
+            never_asks,
         ),
-        found(
-            "R19: neither relay nor hub looks at a copy's age",
-            TWICE,
-            endless,
-            Rules { age_rule: false, is_too_old: never_too_old, ..REAL },
-        ),
-        found(
-            "R20: a write that cannot be parked passes by",
-            PASSED_BY,
-            passing,
-            Rules { passing_waits: false, passing_precondition: false, ..REAL },
-        ),
-        found(
-            "R20: a write that cannot be parked carries no precondition",
-            PASSING_OVERWROTE,
-            passing,
-            Rules { passing_precondition: false, ..REAL },
-        ),
+        found("R19: neither relay nor hub looks at a copy's age", TWICE, ENDLESS, ageless),
         found(
             "R18, R21: no fence, and a stale replayer puts a withdrawn envelope back",
             CAME_BACK,
-            operated,
-            Rules { settle: stale_counts, fence: false, ..REAL },
+            OPERATED,
+            stale,
         ),
-        found("additions do not wait for each other", OVERTAKEN, adding, Rules { in_order: false, ..REAL }),
-        made_up_for("changes do not wait behind a conflict", quiet, Rules { conflict_holds: false, ..REAL }),
-        made_up_for("an answer counts for any attempt", refusing, Rules { leases: false, ..REAL }),
-        made_up_for("only the hub looks at a copy's age", endless, Rules { age_rule: false, ..REAL }),
+    ]
+}
+
+/// What goes before what, and under which condition.
+fn plants_of_order() -> Vec<Run> {
+    let bare_live = Rules { precondition_on_live: false, ..REAL };
+    let bare_chain = Rules { chain_falls_back: false, ..REAL };
+    let lets_go = Rules { asking_holds: false, ..REAL };
+    let bare_passing = Rules { passing_precondition: false, ..REAL };
+    let passing_by = Rules { passing_waits: false, ..bare_passing };
+    vec![
+        found("R17: the first live attempt carries no precondition", OVERWRITTEN, QUIET, bare_live),
+        found(
+            "R17: a chain whose predecessor did not commit has no precondition",
+            OVERWRITTEN,
+            Bounds { operator: true, ..QUIET },
+            bare_chain,
+        ),
+        found(
+            "R18: an envelope that waits for the hub's word does not hold its resource",
+            OVERTAKEN,
+            REFUSING,
+            lets_go,
+        ),
+        found("R20: a write that cannot be parked passes by", PASSED_BY, PASSING, passing_by),
+        found(
+            "R20: a write that cannot be parked carries no precondition",
+            PASSING_OVERWROTE,
+            PASSING,
+            bare_passing,
+        ),
+        found("additions do not wait for each other", OVERTAKEN, ADDING, Rules { in_order: false, ..REAL }),
     ]
 }
 
