@@ -13,6 +13,7 @@ mod mcp;
 mod model;
 mod power_loss;
 mod races;
+mod relay;
 mod report;
 
 use crate::facts::Facts;
@@ -121,6 +122,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "ids a store",
         scale: 10_000,
         run: races::run,
+    },
+    Proof {
+        name: "relay",
+        about: "Writes through a relay over outages, with kill -9 of relay and hub and 15 days offline, are applied once.",
+        unit: "writes",
+        scale: 100_000,
+        run: relay::run,
     },
 ];
 

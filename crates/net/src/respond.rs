@@ -86,6 +86,11 @@ impl IntoResponse for Refusal {
     }
 }
 
+/// The caller has it already.
+pub fn not_modified() -> Response {
+    StatusCode::NOT_MODIFIED.into_response()
+}
+
 /// `body` as JSON. Nothing a door says may be kept by a cache.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let text = match serde_json::to_vec(body) {

@@ -31,6 +31,8 @@ struct Known {
     breaker: Breaker,
     /// Its clock's distance from ours, in microseconds.
     ahead_micros: i64,
+    /// It told its own time, to the microsecond: dates of its answers say less.
+    tells_time: bool,
     /// Which one answered the last look; nothing after a connection could not be made.
     seen: Option<Seen>,
 }
@@ -116,7 +118,9 @@ impl Upstream {
         self.heard_time(answer.headers());
         let (instance, told) = health(answer).await;
         if let Some(told) = told {
-            self.known().ahead_micros = told.as_micros() - self.clock.now().as_micros();
+            let mut known = self.known();
+            known.ahead_micros = told.as_micros() - self.clock.now().as_micros();
+            known.tells_time = true;
         }
         let seen = Seen { instance };
         self.known().seen = Some(seen.clone());
@@ -140,6 +144,9 @@ impl Upstream {
 
     /// Learns the upstream's time from an answer. Its seconds are cut, so the time is never ahead.
     pub(crate) fn heard_time(&self, headers: &HeaderMap) {
+        if self.known().tells_time {
+            return;
+        }
         let date = headers.get(DATE).and_then(|date| date.to_str().ok());
         let told = date.and_then(|date| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
         if let Some(told) = told {

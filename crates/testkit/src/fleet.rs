@@ -12,6 +12,7 @@ pub mod chat;
 pub mod daemon;
 pub mod hostile;
 pub mod races;
+pub mod relays;
 mod servers;
 
 use crate::bin::CliError;

@@ -65,7 +65,11 @@ fn bytes(body: &impl Serialize) -> Vec<u8> {
 /// The answer as it is given the first time.
 pub(super) fn first(answer: HubAnswer) -> Response {
     let mut response = Response::new(Body::from(answer.body));
-    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    // Only success is ever stored, and there are two kinds of it.
+    *response.status_mut() = match answer.status == StatusCode::CREATED.as_u16() {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

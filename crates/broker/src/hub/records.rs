@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use model::hub::{Change, RecordId, RecordKind};
@@ -105,7 +105,7 @@ async fn record(
     let known =
         seen.is_some_and(|tags| tags.split(',').any(|seen| [tag.as_str(), "*"].contains(&seen.trim())));
     let mut response = match known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
+        true => respond::not_modified(),
         false => respond::json(StatusCode::OK, &shown(&record)),
     };
     response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("digits in quotes"));

@@ -17,6 +17,7 @@ mod outages;
 mod page;
 mod races;
 mod refusals;
+mod relay;
 mod start;
 mod turns;
 mod walk;
