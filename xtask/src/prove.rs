@@ -3,14 +3,17 @@
 //! To add one: a file in `prove/` with `pub fn run(request: &Request) -> anyhow::Result<Findings>`, and its line in
 //! [`PROOFS`]. Nothing else: list, help, report, page and exit code follow from the line.
 
+mod agents;
 mod brokers;
 mod checker;
+mod explain;
 mod kills;
 mod mcp;
 mod model;
 mod power_loss;
 mod races;
 mod report;
+mod turns;
 
 use crate::facts::Facts;
 use crate::workspace::Workspace;
@@ -50,6 +53,13 @@ pub struct Request<'workspace> {
 /// One line each.
 pub const PROOFS: &[Proof] = &[
     Proof {
+        name: "agents",
+        about: "Two agents under the command adapter keep their conversation through kills of everything.",
+        unit: "messages",
+        scale: 1_000,
+        run: agents::run,
+    },
+    Proof {
         name: "brokers",
         about: "Two brokers over one PostgreSQL and one Redis, killed in turn, lose nothing and double nothing.",
         unit: "seconds",
@@ -62,6 +72,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "histories",
         scale: 200,
         run: checker::run,
+    },
+    Proof {
+        name: "explain",
+        about: "Explain says of every id what the driver's own log says, and of ids never sent that they were not.",
+        unit: "histories",
+        scale: 300,
+        run: explain::run,
     },
     Proof {
         name: "kills",
@@ -97,6 +114,13 @@ pub const PROOFS: &[Proof] = &[
         unit: "ids a store",
         scale: 10_000,
         run: races::run,
+    },
+    Proof {
+        name: "turns",
+        about: "Agents and daemon, killed at every point of a turn: one first attempt a message, reruns marked, none lost.",
+        unit: "deaths of the daemon",
+        scale: 300,
+        run: turns::run,
     },
 ];
 
