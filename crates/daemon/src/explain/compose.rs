@@ -513,3 +513,7 @@ impl Copy {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "compose_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ mod doctor;
 mod every_command;
 mod explain;
 mod explained;
+mod hook;
 mod install;
 mod kills;
 mod mcp;
