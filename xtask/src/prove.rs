@@ -20,6 +20,7 @@ use crate::workspace::Workspace;
 use crate::{Ending, build};
 use anyhow::Context;
 use std::path::PathBuf;
+use testkit::bin::{BIN_VARIABLE, Binary};
 
 pub use report::{Control, Findings, Report};
 
@@ -174,8 +175,12 @@ impl Proof {
 }
 
 impl Request<'_> {
-    /// The product's binary with faults, optimised; built when it is not up to date.
+    /// The product's binary with faults: the one `POSTRIDER_BIN` names, else an optimised one, built when it is not
+    /// up to date.
     pub fn faulted_binary(&self) -> anyhow::Result<PathBuf> {
-        build::faulted(self.workspace)
+        match std::env::var_os(BIN_VARIABLE) {
+            Some(_) => Ok(Binary::from_env()?.path().to_owned()),
+            None => build::faulted(self.workspace),
+        }
     }
 }
