@@ -3,7 +3,9 @@
 use super::*;
 use mailbox::{InboxRow, Rungs};
 use model::outbox::{AbortedBy, BrokerReceipt, DeadReason};
+use model::turn::TurnMark;
 use model::{ConversationId, Fingerprint, MemberId, MessageId, RowId};
+use wire::ask::{ExplainedHome, ExplainedRecipient, NodeRecord};
 use wire::auth::MemberRef;
 
 const AT: Timestamp = Timestamp::from_micros(1_000_000);
@@ -141,8 +143,7 @@ fn what_nobody_holds_is_never_seen_and_unknown_while_the_broker_is_away() {
     let told = compose(parts(None, away("broker_unreachable")));
     assert_eq!((told.verdict.as_str(), told.broker.as_str()), ("unknown", "unreachable"));
     assert_eq!(told.unasked, ["broker: broker_unreachable"]);
-    let unreachable =
-        wire::ask::ExplainedHome { node: "lab".parse().unwrap(), records: Vec::new(), unreachable: true };
+    let unreachable = ExplainedHome { node: "lab".parse().unwrap(), records: Vec::new(), unreachable: true };
     let asked = BrokerExplained { homes: vec![unreachable], ..broker(Vec::new()).unwrap() };
     let told = compose(parts(None, Ok(asked)));
     assert_eq!(
@@ -232,4 +233,24 @@ fn turns_at_this_host_are_told_with_what_they_wait_for() {
         assert_eq!((told.verdict.as_str(), told.code.as_deref()), ("engaged", code), "{mark}");
         assert_eq!(told.needs_person, needs_person, "{mark}");
     }
+}
+
+#[test]
+fn a_turn_that_was_given_up_at_another_home_is_told_to_the_sender() {
+    let record_there = NodeRecord::Inbox {
+        recipient: "ci".parse().unwrap(),
+        received_at: AT,
+        rung: DeliveryRung::Engaged,
+        turn: Some("given_up".to_owned()),
+    };
+    let lab = ExplainedHome { node: "lab".parse().unwrap(), records: vec![record_there], unreachable: false };
+    let told = BrokerExplained {
+        homes: vec![lab],
+        ..broker(vec![record("accepted", &[DeliveryRung::Engaged])]).unwrap()
+    };
+    let told = compose(parts(Some(row(done())), Ok(told)));
+    assert_eq!(
+        (told.verdict.as_str(), told.code.as_deref(), told.needs_person),
+        ("engaged", Some("given_up"), true)
+    );
 }
