@@ -15,6 +15,10 @@ use std::time::Duration;
 
 /// A start that recovers, and whatever must happen by itself, on a busy machine.
 const BOUND: Duration = Duration::from_secs(60);
+/// A message arrives within this, on a machine that stalls.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A planted bug does not go away by waiting.
+const PATIENCE_OF_A_CONTROL: Duration = Duration::from_secs(10);
 /// Commits at which the product dies.
 const JOBS: [&str; 8] = [
     "mailbox.accept",
@@ -45,6 +49,8 @@ pub(super) struct Stage<'home> {
     deaths: BTreeMap<String, u64>,
     seeded: Seeded,
     run: u64,
+    /// How long explain may disagree with the log: what is on its way arrives meanwhile.
+    patience: Duration,
 }
 
 impl<'home> Stage<'home> {
@@ -74,6 +80,7 @@ impl<'home> Stage<'home> {
             deaths: BTreeMap::new(),
             seeded: Seeded::new(plan.seed ^ 0x5EED),
             run: plan.seed,
+            patience: if plan.faults.is_empty() { PATIENCE } else { PATIENCE_OF_A_CONTROL },
         };
         stage.start()?;
         stage.start_lab()?;
@@ -251,7 +258,7 @@ impl<'home> Stage<'home> {
     pub(super) fn await_said(&mut self, fate: &Fate) -> Result<Result<(), String>, KillsError> {
         let path = format!("/v1/explain/{}", fate.id);
         let mut last = String::new();
-        let agreed = wait_for("explain to agree", Duration::from_secs(15), || {
+        let agreed = wait_for("explain to agree", self.patience, || {
             // An agent's reply is the agent's message; the home's owner may ask about it.
             let said = self.ask(None, |door| door.get(&path)).ok()?.body;
             last = json!([said["verdict"], said["code"], said["sentence"], said["unasked"]]).to_string();
