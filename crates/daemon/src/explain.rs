@@ -5,7 +5,9 @@
 //! - An agent is told of its own messages; the home's owner of all that are at home here.
 
 mod compose;
+mod copy;
 mod find;
+mod sentence;
 
 use net::respond::Refusal;
 use wire::ask::{BrokerExplained, Question};

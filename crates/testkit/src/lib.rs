@@ -10,10 +10,12 @@
 pub mod bin;
 mod clock;
 pub mod disk;
+pub mod explained;
 pub mod explore;
 pub mod fleet;
 pub mod history;
 pub mod kills;
+pub mod parley;
 pub mod port;
 pub mod postgres;
 pub mod process;

@@ -139,7 +139,7 @@ impl Adapter {
         let left = self.programs.run(&turn, self.keep(&id)).await?;
         match verdict(left) {
             Verdict::End(end) => {
-                let end = TurnEnd { mesh: self.door.mesh(), ..end };
+                let end = TurnEnd { mesh: self.door.mesh(), ..*end };
                 self.end(&turn, end).await
             }
             Verdict::GiveBack(why) => {

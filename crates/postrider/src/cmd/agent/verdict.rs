@@ -34,7 +34,7 @@ pub struct Left {
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// The turn ended.
-    End(TurnEnd),
+    End(Box<TurnEnd>),
     /// Nobody knows what was done: the message is run again, marked.
     GiveBack(String),
     /// Somebody else has the message.
@@ -50,7 +50,8 @@ pub fn verdict(left: Left) -> Verdict {
         Ended::TimedOut => failed(format!("it took longer than {} s", left.timeout_s), &left.stderr),
         Ended::Exited(0) => match reply(left.stdout) {
             Ok(reply) => {
-                Verdict::End(TurnEnd { outcome: TurnOutcome::Processed, error: None, reply, mesh: None })
+                let outcome = TurnOutcome::Processed;
+                Verdict::End(Box::new(TurnEnd { outcome, error: None, reply, mesh: None }))
             }
             Err(why) => failed(why.to_owned(), &left.stderr),
         },
@@ -67,7 +68,12 @@ pub fn refused(code: &str, message: &str) -> TurnEnd {
 fn failed(why: String, stderr: &str) -> Verdict {
     let stderr = stderr.trim();
     let error = if stderr.is_empty() { why } else { format!("{why}: {stderr}") };
-    Verdict::End(TurnEnd { outcome: TurnOutcome::Failed, error: Some(error), reply: None, mesh: None })
+    Verdict::End(Box::new(TurnEnd {
+        outcome: TurnOutcome::Failed,
+        error: Some(error),
+        reply: None,
+        mesh: None,
+    }))
 }
 
 /// Refused rather than cut or mended: half an answer is another answer.

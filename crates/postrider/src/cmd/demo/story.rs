@@ -89,7 +89,7 @@ async fn calm(cast: &Cast, teller: &Teller<'_>, count: &mut Count) -> Result<Vec
     teller.climbed(&item, id, Rung::Engaged, "builder's turn began");
     let worked = agent::end(&cast.builder, &turn).await?;
     let item = reached(&cast.planner, &answer, Rung::Processed).await?;
-    teller.climbed(&item, id, Rung::Processed, "its end and its answer: one transaction");
+    teller.climbed(&item, id, Rung::Processed, "ended and answered in one commit");
     Ok(vec![worked])
 }
 
