@@ -139,6 +139,10 @@ test("two tabs that write at once both show both, and swap nothing", async () =>
     }
     const log = await product.log(conversation);
     assert.equal(log.length, 17);
+    for (const tab of [0, 1]) {
+      const said = log.map((row) => row.body).filter((body) => body.startsWith(`tab ${tab}`));
+      assert.deepEqual(said, rounds.map((round) => `tab ${tab} says ${round}`));
+    }
     for (const page of [one, two]) {
       assert.deepEqual(judge(log.map((row) => row.body), await texts(page)), FAULTLESS);
       const ids = await page.$$eval("article.msg[data-id]", (all) => all.map((entry) => entry.dataset.id));
