@@ -229,6 +229,20 @@ test("scripts, control characters and marks of direction in a body are words", a
   });
 });
 
+test("a long body is folded until one asks for all of it", async () => {
+  await product.send("#dump", Array.from({ length: 400 }, (_, line) => `line ${line}`).join("\n"), { as: "ci" });
+  await settled("dump", 1);
+  await withPage(async (page) => {
+    await openTalk(page, "#dump");
+    const body = page.locator("article.msg .bd");
+    await body.waitFor({ timeout: PATIENCE_MS });
+    const height = () => body.evaluate((one) => one.getBoundingClientRect().height);
+    assert.ok((await height()) <= 420);
+    await page.getByRole("button", { name: "Show all, 400 lines" }).click();
+    assert.ok((await height()) > 4_000);
+  });
+});
+
 test("a question lights the dot, the answer clears it, looking does not", async () => {
   const person = (await product.local("GET", "/v1/health")).meshes[0].person;
   await product.send(`@${person}`, "Drop the column now?", { as: "ci", expects_input: true });
