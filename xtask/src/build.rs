@@ -34,6 +34,12 @@ pub fn faulted(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     Ok(workspace.target.join("release").join(PRODUCT))
 }
 
+/// Builds the binary as it is shipped to others, for benchmarks.
+pub fn dist(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    build(&["--profile", "dist", "--package", PRODUCT], workspace)?;
+    Ok(workspace.target.join("dist").join(PRODUCT))
+}
+
 fn build(args: &[&str], workspace: &Workspace) -> anyhow::Result<()> {
     let mut command = Command::new(cargo());
     command.arg("build").args(args).current_dir(&workspace.root);

@@ -20,7 +20,7 @@ use wire::auth::MeshRef;
 use wire::session::SignIn;
 
 use crate::accept::Accept;
-use crate::chat::{Escalations, Rooms};
+use crate::chat::{Escalations, Notices, Rooms};
 use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
@@ -102,6 +102,7 @@ pub(crate) struct Shared {
     pub(crate) webhooks: Webhooks,
     pub(crate) rooms: Rooms,
     pub(crate) escalations: Escalations,
+    pub(crate) notices: Notices,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -132,6 +133,7 @@ impl Broker {
             webhooks,
             rooms: Rooms::default(),
             escalations,
+            notices: Notices::default(),
             streams: Arc::new(Semaphore::new(limits::CHAT_STREAMS_MAX)),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
