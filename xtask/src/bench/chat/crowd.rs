@@ -4,8 +4,7 @@ use crate::bench::peer::bare::BareServer;
 use anyhow::{Context, ensure};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use testkit::fleet::chat::{Probe, Venue};
 use testkit::stopwatch::Stopwatch;
@@ -30,34 +29,48 @@ pub(super) enum Stalled {
 /// A crowd that is connected and counts.
 struct Crowd {
     runtime: tokio::runtime::Runtime,
-    frames: Arc<AtomicU64>,
+    tally: Arc<Tally>,
+}
+
+/// Frames that came, and who waits for them.
+#[derive(Default)]
+struct Tally {
+    frames: Mutex<u64>,
+    more: Condvar,
+}
+
+impl Tally {
+    fn add(&self, frames: u64) {
+        *self.frames.lock().unwrap_or_else(PoisonError::into_inner) += frames;
+        self.more.notify_all();
+    }
+
+    /// Until so many came, at most `patience`; how many it were.
+    fn wait(&self, frames: u64, patience: Duration) -> u64 {
+        let held = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.more.wait_timeout_while(held, patience, |came| *came < frames);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 impl Crowd {
     fn new() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        Ok(Self { runtime, frames: Arc::new(AtomicU64::new(0)) })
+        Ok(Self { runtime, tally: Arc::default() })
     }
 
     /// Connects `followers`; each says `hello` first.
     fn gather(&self, address: SocketAddr, token: &str, followers: usize, hello: &str) -> anyhow::Result<()> {
         for _ in 0..followers {
             let stream = self.runtime.block_on(open(address, token, hello))?;
-            self.runtime.spawn(count(stream, self.frames.clone()));
+            self.runtime.spawn(count(stream, self.tally.clone()));
         }
         Ok(())
     }
 
     fn wait_for(&self, frames: u64) -> anyhow::Result<()> {
-        let watch = Stopwatch::start();
-        while self.frames.load(Ordering::Relaxed) < frames {
-            ensure!(
-                watch.elapsed() < PATIENCE,
-                "{} of {frames} frames came",
-                self.frames.load(Ordering::Relaxed)
-            );
-            std::thread::sleep(Duration::from_micros(200));
-        }
+        let came = self.tally.wait(frames, PATIENCE);
+        ensure!(came >= frames, "{came} of {frames} frames came");
         Ok(())
     }
 }
@@ -142,7 +155,8 @@ pub(super) fn p99_us(venue: &Venue, followers: usize, stalled: Stalled) -> anyho
         due += followers as u64;
         crowd.wait_for(due)?;
         waits.push(watch.elapsed_us());
-        std::thread::sleep(PACED_EVERY.saturating_sub(watch.elapsed()));
+        // Nothing is on its way: a wait for the next moment.
+        crowd.tally.wait(due + 1, PACED_EVERY.saturating_sub(watch.elapsed()));
     }
     waits.sort_unstable();
     Ok(waits[(waits.len() - 1) * 99 / 100] as f64)
@@ -176,7 +190,7 @@ async fn open(address: SocketAddr, token: &str, hello: &str) -> anyhow::Result<T
 }
 
 /// Counts text frames by their heads.
-async fn count(mut stream: TcpStream, frames: Arc<AtomicU64>) {
+async fn count(mut stream: TcpStream, tally: Arc<Tally>) {
     let (mut buffer, mut held) = (vec![0; 64 * 1024], Vec::new());
     while let Ok(read) = stream.read(&mut buffer).await {
         if read == 0 {
@@ -192,7 +206,7 @@ async fn count(mut stream: TcpStream, frames: Arc<AtomicU64>) {
             at += length;
         }
         held.drain(..at);
-        frames.fetch_add(seen, Ordering::Relaxed);
+        tally.add(seen);
     }
 }
 

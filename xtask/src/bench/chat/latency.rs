@@ -3,7 +3,7 @@
 use crate::bench::median;
 use crate::bench::peer::nats::{Push, Server};
 use crate::bench::peer::redis::{Stream, address_of};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -28,7 +28,9 @@ fn paced(
         let received = arrived.recv_timeout(PATIENCE).context("a message did not arrive")?;
         waits.push(received.saturating_sub(asked) as f64);
         let next = asked + u64::try_from(EVERY.as_micros()).unwrap_or(0);
-        std::thread::sleep(Duration::from_micros(next.saturating_sub(watch.elapsed_us())));
+        // Nothing is on its way: a wait for the next moment.
+        let left = Duration::from_micros(next.saturating_sub(watch.elapsed_us()));
+        ensure!(arrived.recv_timeout(left).is_err(), "a message came twice");
     }
     Ok(median(&mut waits))
 }

@@ -1,11 +1,10 @@
 //! A WebSocket server that does nothing but fan out: frames are made once, and what waits for a connection together is
 //! written together.
 
-use anyhow::ensure;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use testkit::stopwatch::Stopwatch;
+use testkit::wait_for;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -44,12 +43,8 @@ impl BareServer {
 
     /// Until so many listen.
     pub fn wait_for(&self, listeners: usize) -> anyhow::Result<()> {
-        let watch = Stopwatch::start();
-        while self.frames.receiver_count() < listeners {
-            ensure!(watch.elapsed() < PATIENCE, "{} listen", self.frames.receiver_count());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
+        let all = || (self.frames.receiver_count() >= listeners).then_some(());
+        Ok(wait_for("all to listen", PATIENCE, all)?)
     }
 
     /// Makes the frame once, for all.
