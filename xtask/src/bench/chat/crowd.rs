@@ -122,8 +122,12 @@ pub(super) fn bare(server: &BareServer, followers: usize, messages: u64) -> anyh
 /// From publish until the whole crowd has the message, p99 of a paced round.
 pub(super) fn p99_us(venue: &Venue, followers: usize, stalled: Stalled) -> anyhow::Result<f64> {
     let mut poster = venue.poster();
-    let to = format!("#paced-{}", if stalled == Stalled::One { "one" } else { "none" });
-    let made = poster.post(&to, &format!("{to}-first"), BODY)?;
+    let name = match stalled {
+        Stalled::None => "paced-none",
+        Stalled::One => "paced-one",
+    };
+    let to = format!("#{name}");
+    let made = poster.post(&to, &format!("{name}-first"), BODY)?;
     let conversation = made["conversation"].as_str().context("a conversation")?;
     let hello = json!({"type": "subscribe", "conversation_id": conversation});
     // Held open and never read.
@@ -134,7 +138,7 @@ pub(super) fn p99_us(venue: &Venue, followers: usize, stalled: Stalled) -> anyho
             probe.say(&hello)?;
             let large = "x".repeat(60_000);
             for n in 0..120 {
-                poster.post(&to, &format!("{to}-fill{n}"), &large)?;
+                poster.post(&to, &format!("{name}-fill{n}"), &large)?;
             }
             Some(probe)
         }
@@ -151,7 +155,7 @@ pub(super) fn p99_us(venue: &Venue, followers: usize, stalled: Stalled) -> anyho
     let mut waits = Vec::with_capacity(PACED);
     for n in 0..PACED {
         let watch = Stopwatch::start();
-        poster.post(&to, &format!("{to}-{n}"), BODY)?;
+        poster.post(&to, &format!("{name}-{n}"), BODY)?;
         due += followers as u64;
         crowd.wait_for(due)?;
         waits.push(watch.elapsed_us());
