@@ -11,10 +11,10 @@ use testkit::fleet::daemon::{cells, days, flaps};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A row that a planted bug keeps from ending is given so long to end all the same.
 const CONTROL_PATIENCE: Duration = Duration::from_secs(5);
-/// Visits of one point in one state that a long run dies at; the usual one dies at the first.
+/// Visits of one point in one state that a run dies at; a short one dies at the first.
 const VISITS_MAX: u64 = 3;
-/// From so many seconds of flapping on, a run is a long one.
-const ALL_VISITS_FROM: u64 = 600;
+/// From so many seconds of flapping on, a run is no short one.
+const ALL_VISITS_FROM: u64 = 60;
 /// How many states share a home; homes run beside each other.
 const STATES_PER_HOME: usize = 3;
 const DAYS: u32 = 8;
