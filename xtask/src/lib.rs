@@ -11,6 +11,7 @@ pub mod build;
 pub mod docs;
 pub mod facts;
 pub mod needs;
+pub mod page;
 pub mod prove;
 pub mod soak;
 pub mod test;

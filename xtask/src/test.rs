@@ -6,7 +6,7 @@ mod tally;
 
 use crate::steps::step;
 use crate::workspace::{Workspace, cargo};
-use crate::{Ending, build, needs};
+use crate::{Ending, build, needs, page};
 use anyhow::Context;
 use selection::{Runner, arguments};
 use std::io::{BufRead, BufReader, Read};
@@ -26,6 +26,7 @@ struct Ground {
 /// matches nothing, or a build that lost its tests, must not look like success.
 pub fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<Ending> {
     step("programs the tests need", needs::provide)?;
+    step("tools of the page", || page::provide(workspace))?;
     let shipped = step("the binary as shipped", || build::shipped(workspace))?;
     let ground = step("private PostgreSQL and Redis", || {
         Ok(Ground { shipped, postgres: postgres::Private::start()?, redis: redis::Private::start()? })

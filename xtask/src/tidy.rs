@@ -10,7 +10,7 @@ mod rules;
 mod source;
 
 use crate::workspace::Workspace;
-use crate::{Ending, docs};
+use crate::{Ending, docs, page};
 
 pub use figures::Figure;
 pub use source::rust_files;
@@ -46,5 +46,6 @@ fn look(workspace: &Workspace) -> anyhow::Result<(Vec<Figure>, Vec<String>)> {
     findings.extend(rules::check(&sources));
     findings.extend(ratchet::check(workspace, &figures)?);
     findings.extend(docs::stale(workspace));
+    findings.extend(page::stale(&workspace.root.join("web"))?);
     Ok((figures, findings))
 }

@@ -10,10 +10,11 @@ mod item;
 mod word;
 
 use futures_util::future::join_all;
-use ledger::{LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
+use ledger::{Admission, LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
 use model::admission::{Known, look_up};
 use model::{Class, MemberId, MeshId};
 
+use crate::chat::Rooms;
 use crate::limiter::{Ask, Limiter, RequestLimiter, Verdict};
 use crate::metrics::Metrics;
 
@@ -27,6 +28,7 @@ pub(crate) struct Accept<'a> {
     pub(crate) requests: &'a RequestLimiter,
     pub(crate) limiter: &'a dyn Limiter,
     pub(crate) metrics: &'a Metrics,
+    pub(crate) rooms: &'a Rooms,
     pub(crate) mesh: MeshId,
 }
 
@@ -124,6 +126,7 @@ impl Accept<'_> {
                 (Ok(item), None) => {
                     let outcome = outcomes.next().unwrap_or(Outcome::NotTried);
                     self.count_consumed(&outcome);
+                    self.ring(&outcome);
                     Word::of_outcome(item, outcome)
                 }
                 (Err(refused), None) => Word::Refused(refused.clone()),
@@ -136,6 +139,13 @@ impl Accept<'_> {
         }
         answers.resize(items.len(), Word::NotTried);
         Ok(answers)
+    }
+
+    /// Those who follow the log are told at once; the answer need not wait for them.
+    fn ring(self, outcome: &Outcome) {
+        if let Outcome::Admitted { receipt, admission: Admission::New } = outcome {
+            self.rooms.ring(receipt.conversation);
+        }
     }
 
     /// No refund: a unit taken for a message that the transaction refuses for good is spent, and counted.

@@ -15,12 +15,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use wire::ask::{AnswerResult, BrokerExplained, Question};
 use wire::auth::MemberRef;
 use wire::link::{Answer, Ask, ToNode};
+use wire::session::SignIn;
 use wire::{ErrorBody, Refused};
 
 use crate::broker::Shared;
-use crate::{explain, webhook};
+use crate::{explain, session, webhook};
 
-pub(crate) use read::{conversation_row, page, status_answer};
+pub(crate) use read::{conversation_row, member_row, page, status_answer};
 
 /// The answer to one question of a link.
 pub(crate) async fn answer(shared: &Shared, link: &Link, ask: Ask) -> ToNode {
@@ -129,6 +130,7 @@ impl Asker<'_> {
             }
             Question::Tokens => value(&self.owner()?.tokens().await?),
             Question::TokenRevoke { id } => value(&self.owner()?.token_revoke(id).await?),
+            Question::SignIn => value(&self.sign_in().await?),
             Question::Policies => value(&self.policies().await?),
             Question::PoliciesSet(change) => value(&self.owner()?.policies_set(change).await?),
             Question::Explain { id } => value(&self.explain(&id).await?),
@@ -144,6 +146,10 @@ impl Asker<'_> {
 
     async fn explain(&self, id: &str) -> Result<BrokerExplained, Refused> {
         explain::explain(self.shared, &self.member, id, Some(&self.link.node)).await.map_err(storage)
+    }
+
+    async fn sign_in(&self) -> Result<SignIn, Refused> {
+        session::create_sign_in(self.shared, self.member.id).await.map_err(managed)
     }
 
     fn ledger(&self) -> &dyn Ledger {

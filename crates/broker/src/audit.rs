@@ -4,7 +4,7 @@
 //! A record is written after the fact it names is committed. It follows from committed facts and is none itself: a
 //! kill between the two loses a line, never the truth. No secret and no message text ever stands in one.
 
-use model::{MemberName, NodeName, TopicName};
+use model::{ConversationId, MemberName, NodeName, TopicName};
 
 /// The log target that carries the stream, so that an operator can send it elsewhere.
 pub const TARGET: &str = "audit";
@@ -48,6 +48,8 @@ pub(crate) enum Decision<'a> {
     PoliciesSet,
     /// A topic was declared.
     TopicCreated { topic: &'a TopicName },
+    /// A conversation's messages were removed.
+    ConversationEmptied { conversation: ConversationId, messages: u64 },
     /// A member got a webhook.
     WebhookCreated { name: &'a MemberName },
     /// A webhook got a new secret.
@@ -97,6 +99,9 @@ impl Decision<'_> {
             Decision::MemberRemoved { member } => ("member_removed", member.to_string()),
             Decision::PoliciesSet => ("policies_set", String::new()),
             Decision::TopicCreated { topic } => ("topic_created", format!("#{topic}")),
+            Decision::ConversationEmptied { conversation, messages } => {
+                ("conversation_emptied", format!("{conversation}, {messages} messages"))
+            }
             Decision::WebhookCreated { name } => ("webhook_created", name.to_string()),
             Decision::WebhookRotated { name } => ("webhook_rotated", name.to_string()),
             Decision::WebhookEnabled { name } => ("webhook_enabled", name.to_string()),

@@ -4,25 +4,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use ledger::{Ledger, MeshSetup, Role, StorageError};
+use http::{HeaderMap, Method};
+use ledger::{Ledger, ManageError, Member, MeshSetup, Role, StorageError};
 use model::outbox::DedupeWindow;
 use model::webhook::Host;
-use model::{Clock, Entropy, ErrorCode, NodeKey, admission, limits};
+use model::{Clock, Entropy, ErrorCode, MemberName, NodeKey, admission, limits};
 use net::handshake::KeyPair;
 use net::respond::Refusal;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use utoipa_axum::router::OpenApiRouter;
 use wire::ask::Invite;
 use wire::auth::MeshRef;
+use wire::session::SignIn;
 
 use crate::accept::Accept;
+use crate::chat::{Escalations, Rooms};
+use crate::hub::UnderWay;
 use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
 use crate::webhook::Webhooks;
-use crate::{direct, health, janitor, link, openapi, wayin, webhook};
+use crate::{chat, direct, health, hub, janitor, link, openapi, page, session, wayin, webhook};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -53,6 +58,10 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Hosts webhooks may go to although they are not public (`--webhook-allow-host`).
     pub webhook_allowed_hosts: Vec<Host>,
+    /// Whether browsers reach the page through TLS, so that its cookie must never travel without.
+    pub secure_page: bool,
+    /// How long a subscriber may take nothing before it is closed with 4408.
+    pub subscriber_stall_max: Duration,
     /// How long messages are kept, at least [`limits::MESSAGE_RETENTION_DAYS_MIN`] days; nothing means for ever.
     pub message_retention: Option<Duration>,
 }
@@ -92,6 +101,10 @@ pub(crate) struct Shared {
     pub(crate) links: Links,
     pub(crate) knocks: KnockRate,
     pub(crate) webhooks: Webhooks,
+    pub(crate) rooms: Rooms,
+    pub(crate) escalations: Escalations,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) hub_under_way: UnderWay,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -103,6 +116,7 @@ impl Broker {
         config.check()?;
         let mesh = ledger.setup(config.mesh.clone()).await?;
         let issuer = KeyPair::from_secret(&ledger.issuer().await?.0);
+        let escalations = Escalations::open(ledger.as_ref()).await?;
         let webhooks = Webhooks::new(config.webhook_allowed_hosts.clone(), &config.version);
         let shared = Shared {
             ledger,
@@ -118,6 +132,10 @@ impl Broker {
             links: Links::default(),
             knocks: KnockRate::default(),
             webhooks,
+            rooms: Rooms::default(),
+            escalations,
+            streams: Arc::new(Semaphore::new(limits::CHAT_STREAMS_MAX)),
+            hub_under_way: UnderWay::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -131,14 +149,18 @@ impl Broker {
             .merge(wayin::routes())
             .merge(link::routes())
             .merge(direct::routes())
+            .merge(chat::routes())
+            .merge(session::routes())
+            .merge(hub::routes(&self.shared))
             .merge(health::routes());
-        openapi::with_document(routes).with_state(self.shared.clone())
+        openapi::with_document(routes).merge(page::routes()).with_state(self.shared.clone())
     }
 
     /// Begins background work. Once.
     pub fn start(&self) {
         self.shared.tasks.spawn(janitor::keep(self.shared.clone()));
         self.shared.tasks.spawn(webhook::keep(self.shared.clone()));
+        self.shared.tasks.spawn(chat::keep(self.shared.clone()));
     }
 
     /// Ends background work and waits for it. Links end with their door.
@@ -173,6 +195,18 @@ impl Broker {
         wayin::create_invite(&self.shared, node, Role::Member).await
     }
 
+    /// A key with which a browser may sign in once as the member called `name`.
+    pub async fn sign_in(&self, name: &MemberName) -> Result<SignIn, ManageError> {
+        let found = self.shared.ledger.member_named(name).await?;
+        let member = found.ok_or_else(|| ManageError::MemberNotFound(name.to_string()))?;
+        session::create_sign_in(&self.shared, member.id).await
+    }
+
+    /// The member whose browser sent these headers; a refusal when nobody is signed in.
+    pub async fn signed_in(&self, method: &Method, headers: &HeaderMap) -> Result<Member, Refusal> {
+        Ok(self.shared.credential(method, headers).await?.member)
+    }
+
     /// The broker's figures.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
@@ -187,6 +221,8 @@ impl Config {
             version: version.into(),
             public_url: None,
             webhook_allowed_hosts: Vec::new(),
+            secure_page: false,
+            subscriber_stall_max: limits::SUBSCRIBER_STALL_MAX,
             message_retention: None,
         }
     }
@@ -212,6 +248,7 @@ impl Shared {
             requests: &self.requests,
             limiter: self.limiter.as_ref(),
             metrics: &self.metrics,
+            rooms: &self.rooms,
             mesh: self.mesh.id,
         }
     }

@@ -1,7 +1,7 @@
-//! Direct HTTP at the fabric door, for callers with an API token.
+//! Direct HTTP at the fabric door, for callers with an API token and for browsers that are signed in.
 //!
-//! - Who calls and what the token may do is read from the ledger at every request; nothing is cached, so a revoked
-//!   token ends at once.
+//! - Who calls and what it may do is read from the ledger at every request; nothing is cached, so a revoked token and
+//!   an ended session end at once.
 //! - A message goes through the same accept as a link's; only its node and its send deadline are missing.
 //! - A conversation that is not the caller's to read answers exactly as one that does not exist.
 
@@ -21,6 +21,9 @@ use utoipa_axum::routes;
 
 use crate::broker::Shared;
 
+pub(crate) use caller::{Caller, lacks};
+pub(crate) use send::{idempotency_key, with_retry_after};
+
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new()
         .routes(routes!(send::to_mesh))
@@ -32,12 +35,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 }
 
 /// The part of the address, or a refusal in our own shape.
-fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
+pub(crate) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     path.map(|Path(part)| part).map_err(|_| Refusal::plain(ErrorCode::NotFound))
 }
 
 /// The query, or a refusal in our own shape.
-fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
+pub(crate) fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
     query
         .map(|Query(asked)| asked)
         .map_err(|rejection| Refusal::new(ErrorCode::InvalidRequest, rejection.body_text()))

@@ -8,7 +8,11 @@
 //! | [`limiter`] | budgets per member and mesh |
 //! | `webhook` | members whose deliveries are pushed to an endpoint |
 //! | `ask` | what members may know and decide |
-//! | `direct` | HTTP for callers with an API token |
+//! | `direct` | HTTP for callers with an API token and for browsers |
+//! | `chat` | conversations followed live: WebSocket, events, long poll; what waits for an answer |
+//! | `session` | a person's browser signs in |
+//! | `page` | the page for people |
+//! | `hub` | records of agents' work, each write applied once under its key |
 //! | `explain` | where is it, and why |
 //! | `janitor` | what ends by itself, and the audit of the books |
 //! | `audit` | who was let in, what owners decided |
@@ -26,15 +30,20 @@ mod accept;
 mod ask;
 mod audit;
 mod broker;
+mod chat;
+mod credential;
 mod direct;
 mod explain;
 mod health;
+mod hub;
 mod janitor;
 pub mod limiter;
 mod link;
 mod message;
 pub mod metrics;
 mod openapi;
+mod page;
+mod session;
 mod wayin;
 mod webhook;
 

@@ -49,6 +49,8 @@ metrics! {
     connections_rejected: PerCode "cm_broker_connections_rejected_total";
     /// Links open now.
     connections_active: Gauge "cm_broker_connections_active";
+    /// Subscribers connected now.
+    subscribers_active: Gauge "cm_broker_subscribers_active";
     /// Messages accepted.
     messages_routed: PerPriority "cm_broker_messages_routed_total";
     /// Copies answered as duplicates.
@@ -77,6 +79,16 @@ metrics! {
     webhook_retried: Counter "cm_broker_webhook_retried_total";
     /// Webhook rows given up.
     webhook_parked: Counter "cm_broker_webhook_parked_total";
+    /// Hub writes applied.
+    hub_writes: Counter "cm_hub_writes_total";
+    /// Copies of hub writes answered with the first answer.
+    hub_replayed: Counter "cm_hub_replayed_total";
+    /// Hub writes refused.
+    hub_refused: PerCode "cm_hub_refused_total";
+    /// Questions about hub keys answered with retired.
+    hub_keys_retired: Counter "cm_hub_keys_retired_total";
+    /// Hub keys forgotten after their time.
+    hub_keys_forgotten: Counter "cm_hub_keys_forgotten_total";
     /// 1 when the ledger answered its last look.
     db_healthy: Gauge "cm_broker_db_healthy";
 }

@@ -8,11 +8,12 @@ use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 use net::respond;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use wire::ErrorBody;
+use wire::chat::{FromSubscriber, ToSubscriber};
 
 use crate::broker::Shared;
 
@@ -20,7 +21,7 @@ use crate::broker::Shared;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Postrider", description = "The fabric door: the way in, direct messages, conversations, health."),
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, FromSubscriber, ToSubscriber)),
     modifiers(&Tokens)
 )]
 struct Surface;
@@ -49,6 +50,8 @@ impl Modify for Tokens {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        let cookie = ApiKey::Cookie(ApiKeyValue::new("pr_<mesh>"));
+        components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
     }
 }
 

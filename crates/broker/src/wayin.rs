@@ -238,7 +238,8 @@ async fn read_small<T: serde::de::DeserializeOwned>(request: Request) -> Result<
     Ok(asked)
 }
 
-fn knock(shared: &Shared, connection: &Connection) -> Result<(), Refusal> {
+/// Strangers of one address may ask only so often.
+pub(crate) fn knock(shared: &Shared, connection: &Connection) -> Result<(), Refusal> {
     let address = match connection.caller() {
         Caller::Tcp { remote, .. } => remote.ip().to_canonical(),
         // A Unix caller is this account itself: one budget for all of them.

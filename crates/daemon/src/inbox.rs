@@ -211,6 +211,7 @@ pub(crate) fn arrived(row: MailRow) -> Arrived {
         deliver_by: row.deliver_by,
         read_at: row.read_at,
         redelivered: row.message.redelivered,
+        priority: row.message.fields.priority,
     }
 }
 

@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use crate::Ledger;
 
 pub mod accept;
+pub mod chat;
 pub mod history;
+pub mod hub;
 pub mod janitor;
 pub mod link;
 pub mod manage;
@@ -41,6 +43,13 @@ pub const TABLES: &[&str] = &[
     "mention_index",
     "webhook",
     "webhook_call",
+    "hub_record",
+    "idem",
+    "escalation",
+    "read_mark",
+    "sign_in",
+    "session",
+    "socket_ticket",
 ];
 
 /// An empty store to try, and a hand on its clock and tables.
@@ -73,6 +82,31 @@ pub trait Bench: Send + Sync + Sized {
 macro_rules! conformance {
     ($bench:ty) => {
         $crate::conformance! { @facts $bench;
+            chat [
+                a9_1_and_7_from_the_start_come_all_rows_and_a_cursor_that_is_read_back
+                a9_2_at_the_end_nothing_comes_and_the_cursor_stays
+                a9_3_and_5_between_two_cursors_lies_only_the_gap
+                a9_4_rows_of_one_instant_keep_an_order_and_are_resumed_amid
+                a9_6_a_malformed_cursor_is_told_as_one
+                a_follower_gets_the_rows_after_its_place_and_the_places_number
+                a_log_is_followed_by_who_may_read_it_and_by_a_broker
+                seq_order_is_the_order_of_time_and_id
+                the_clock_set_back_leaves_the_order_of_commits
+                an_emptied_log_has_a_new_epoch_and_old_places_are_gone
+                emptying_goes_on_over_many_rounds
+                heads_are_told_of_the_logs_that_exist
+                reading_marks_deliveries_and_never_goes_back
+                a_question_and_its_answer_are_edges_in_order
+                a_question_asked_and_answered_in_one_frame_is_two_edges
+                what_waits_is_told_to_those_who_may_read_it
+                a_paused_conversation_takes_messages_and_a_closed_one_none
+                nodes_are_listed_with_what_is_held_for_them
+                a_sign_in_key_opens_one_session_in_its_time
+                many_uses_of_one_sign_in_key_open_one_session
+                a_session_ends_with_its_time_its_end_and_its_member
+                a_socket_ticket_is_used_once_in_its_time
+                what_is_over_is_swept
+            ]
             accept [
                 a_retry_is_answered_with_the_first_receipt
                 an_id_used_for_another_text_is_refused_with_what_it_holds
@@ -195,6 +229,24 @@ macro_rules! conformance {
                 a_removed_member_takes_its_webhook_along
                 only_a_hosted_service_gets_a_webhook_and_only_one
                 a_list_shows_each_webhook_without_its_secrets
+            ]
+            hub [
+                a_write_is_applied_once_and_answered_alike_ever_after
+                a_key_of_another_request_is_refused_and_another_principals_is_its_own
+                no_refused_hub_write_leaves_a_row_in_any_table
+                versions_rise_and_a_precondition_names_one
+                a_deleted_record_goes_on_counting
+                a_batch_is_applied_whole_in_its_order_or_names_what_failed
+                a_list_is_followed_by_place_and_a_changed_record_comes_again
+                instants_of_a_record_rise_when_the_clock_goes_back
+                sixty_four_copies_of_one_key_are_one_effect
+                sixty_four_writers_who_saw_one_version_make_one_change
+                a_key_is_used_or_retired_and_never_both
+                ce19_ce20_a_fenced_key_is_never_applied
+                ce21_a_copy_that_may_be_forgotten_is_refused
+                a_key_is_kept_for_its_days_and_forgotten_in_bounded_rounds
+                a_message_is_read_by_its_recipient_once
+                a_messages_id_is_a_key_too
             ]
         }
     };

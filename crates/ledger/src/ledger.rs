@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
-    ClientMessageId, ConversationId, DeliveryRung, MemberId, MemberKind, MemberName, MessageId, NodeName,
-    Timestamp, TopicName,
+    ClientMessageId, ConversationId, Cursor, DeliveryRung, MemberId, MemberKind, MemberName, MessageId,
+    NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
 
@@ -177,6 +178,69 @@ pub trait Ledger: Send + Sync {
     /// The rungs of a message's recipients, for counts and for [`model::receipt::standing`].
     async fn rungs(&self, id: MessageId) -> Result<Vec<(MemberId, DeliveryRung)>, StorageError>;
 
+    // Chat.
+
+    /// The rows after a place, for whoever follows a log. `None`: unknown, or not this follower's to read.
+    async fn follow(
+        &self,
+        id: ConversationId,
+        follower: Follower,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Option<Followed>, HistoryError>;
+
+    /// The ends of those of the logs that exist, from one read.
+    async fn heads(&self, ids: &[ConversationId]) -> Result<Vec<LogHead>, StorageError>;
+
+    /// Everything up to a place was read; a lower place changes nothing. `None`: unknown, or not this reader's.
+    async fn mark_read(
+        &self,
+        reader: MemberId,
+        id: ConversationId,
+        upto: Cursor,
+    ) -> Result<Option<ReadState>, HistoryError>;
+
+    /// Removes a log's messages, in bounded rounds, and then raises its epoch. `None`: unknown.
+    async fn empty_conversation(&self, id: ConversationId) -> Result<Option<Emptied>, StorageError>;
+
+    /// What waits for an answer, of all a reader may read; oldest question first.
+    async fn escalations(&self, reader: MemberId, limit: usize) -> Result<Vec<Escalation>, StorageError>;
+
+    /// Changes of what conversations wait on, made at `since` or later; of one conversation in their order.
+    async fn escalation_edges(&self, since: Timestamp, limit: usize)
+    -> Result<Vec<Escalation>, StorageError>;
+
+    /// Nodes that were not removed, by name.
+    async fn nodes(&self, limit: usize) -> Result<Vec<NodeFacts>, StorageError>;
+
+    // Browsers.
+
+    /// Stores a key with which the member's browser may sign in once; answers with its end.
+    async fn create_sign_in(&self, key: SecretHash, member: MemberId) -> Result<Timestamp, ManageError>;
+
+    /// Uses a key and stores a session, in one transaction. `None`: no such key, or used, or past its time.
+    async fn open_session(
+        &self,
+        key: SecretHash,
+        session: SecretHash,
+    ) -> Result<Option<Session>, StorageError>;
+
+    /// The live session of a live member.
+    async fn session(&self, session: SecretHash) -> Result<Option<Session>, StorageError>;
+
+    /// Ends a session. False: there was no live one.
+    async fn end_session(&self, session: SecretHash) -> Result<bool, StorageError>;
+
+    /// Stores a ticket that opens one socket for the bearer of `credential`; answers with its end.
+    async fn create_socket_ticket(
+        &self,
+        ticket: SecretHash,
+        credential: SecretHash,
+    ) -> Result<Timestamp, StorageError>;
+
+    /// Uses a ticket; answers with its credential. `None`: no such ticket, or used, or past its time.
+    async fn use_socket_ticket(&self, ticket: SecretHash) -> Result<Option<SecretHash>, StorageError>;
+
     // Management.
 
     /// A member at home at the link's node, made when its name is free.
@@ -249,10 +313,43 @@ pub trait Ledger: Send + Sync {
     /// How far the pushes of a message came, for explain.
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError>;
 
+    // The hub: versioned records, and writes that happen once under a key.
+
+    /// Makes a write: its key is looked up, its precondition checked, its effect and its key's record written, in
+    /// one transaction. Concurrent calls share a commit, and a refusal touches nobody else.
+    async fn hub_write(&self, write: HubWrite) -> Result<HubOutcome, StorageError>;
+
+    /// What a principal's key is known for, as a hub write or as a message's id.
+    async fn hub_known(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+    ) -> Result<Option<HubKnown>, StorageError>;
+
+    /// What became of a key whose request was first made at `created_at`; with [`Fence::Retire`] an absent one is
+    /// retired in the same transaction.
+    async fn hub_key_status(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+        created_at: Option<Timestamp>,
+        fence: Fence,
+    ) -> Result<HubKeyStatus, StorageError>;
+
+    /// One record.
+    async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError>;
+
+    /// Records of a kind by their last change, those after place `after`. Who follows misses none: a record that
+    /// changes meanwhile comes again.
+    async fn hub_list(&self, kind: RecordKind, after: u64, limit: usize) -> Result<HubPage, StorageError>;
+
     // The janitor. Each call does a bounded round and says how many rows it changed.
 
     /// Forgets ids whose window has passed.
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError>;
+
+    /// Forgets keys of hub writes whose time is over.
+    async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError>;
 
     /// Ends undelivered rows past their `deliver_by`, or older than the bound for undelivered rows.
     async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError>;

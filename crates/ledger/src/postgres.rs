@@ -11,9 +11,12 @@
 
 mod accept;
 mod batch;
+mod chat;
 mod desk;
 mod explain;
 mod history;
+mod hub;
+mod hub_batch;
 mod janitor;
 mod join;
 mod link;
@@ -25,6 +28,7 @@ mod push;
 mod row;
 mod schema;
 mod session;
+mod signin;
 mod status;
 mod store;
 mod token;

@@ -13,7 +13,7 @@ use model::{
     TopicName, limits,
 };
 
-use crate::planted::{NO_FENCE, NO_FINGERPRINT, NO_SEND_DEADLINE, NO_WITNESSES, planted};
+use crate::planted::{NO_FENCE, NO_FINGERPRINT, NO_SEND_DEADLINE, NO_WITNESSES, TIMESTAMP_CURSOR, planted};
 use crate::types::accept::{Admission, Outcome, Refusal, Submission};
 use crate::types::mesh::{Policies, TopicPolicy};
 use crate::types::status::StatusQuestion;
@@ -176,7 +176,8 @@ fn judge_mentions(names: &[MemberName], found: &[Option<MemberFacts>]) -> Result
 /// The next place in a log: gapless, and strictly later than the last also when the clock went back.
 pub(crate) fn next_place(now: Timestamp, log: &LogFacts) -> (i64, Timestamp) {
     let after_head = Timestamp::from_micros(log.head_ts.as_micros() + 1);
-    (log.head_seq + 1, now.max(after_head))
+    let ts = if planted(TIMESTAMP_CURSOR) { now } else { now.max(after_head) };
+    (log.head_seq + 1, ts)
 }
 
 /// What a log waits on after a message: a question replaces another; anybody else's words answer it.

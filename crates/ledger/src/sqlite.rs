@@ -6,8 +6,10 @@
 //! - Time is read inside the job, on the writer's thread: commit order and clock order agree.
 
 mod accept;
+mod chat;
 mod explain;
 mod history;
+mod hub;
 mod janitor;
 mod join;
 mod link;
@@ -18,6 +20,7 @@ mod planted;
 mod push;
 mod row;
 mod schema;
+mod signin;
 mod status;
 mod store;
 mod token;

@@ -1,7 +1,9 @@
 //! What crosses the ledger's doors, one file per family of doors.
 
 pub mod accept;
+pub mod chat;
 pub mod explain;
+pub mod hub;
 pub mod manage;
 pub mod mesh;
 pub mod read;

@@ -78,15 +78,19 @@ impl Mailbox {
                 salvaged.members = kept;
             }
         }
-        let outbox = [("outbox", sql::SALVAGE_OUTBOX), ("outbox_payload", sql::SALVAGE_OUTBOX_PAYLOAD)];
-        (salvaged.outbox, salvaged.outbox_lost) = self.carry(&from, outbox)?;
-        let inbox = [("inbox", sql::SALVAGE_INBOX), ("inbox_envelope", sql::SALVAGE_INBOX_ENVELOPE)];
-        (salvaged.inbox, salvaged.inbox_lost) = self.carry(&from, inbox)?;
+        let (outbox, payloads) =
+            (("outbox", sql::SALVAGE_OUTBOX), ("outbox_payload", sql::SALVAGE_OUTBOX_PAYLOAD));
+        (salvaged.outbox, salvaged.outbox_lost) = self.carry(&from, outbox, Some(payloads))?;
+        let (inbox, envelopes) =
+            (("inbox", sql::SALVAGE_INBOX), ("inbox_envelope", sql::SALVAGE_INBOX_ENVELOPE));
+        (salvaged.inbox, salvaged.inbox_lost) = self.carry(&from, inbox, Some(envelopes))?;
+        self.carry(&from, ("turn", sql::SALVAGE_TURN), None)?;
         self.db.write_blocking("mailbox.salvage", move |conn| {
             let at = named_params! {":now": now.as_micros()};
             conn.prepare_cached(sql::SALVAGE_BURY_WORDLESS)?.execute([])?;
             conn.prepare_cached(sql::SALVAGE_MARK_OUTBOX)?.execute(at)?;
             conn.prepare_cached(sql::SALVAGE_MARK_INBOX)?.execute(at)?;
+            conn.prepare_cached(sql::SALVAGE_MARK_TURNS)?.execute([])?;
             Ok::<_, StorageError>(())
         })?;
         Ok(salvaged)
@@ -96,9 +100,9 @@ impl Mailbox {
     fn carry(
         &self,
         from: &Connection,
-        tables: [(&'static str, &str); 2],
+        (table, row): (&'static str, &str),
+        bodies: Option<(&'static str, &str)>,
     ) -> Result<(u64, u64), StorageError> {
-        let [(table, row), (body_table, body)] = tables;
         let last = last_place(from, table);
         let (mut kept, mut lost, mut page) = (0, 0, Vec::new());
         for seq in 1..=last {
@@ -106,7 +110,7 @@ impl Mailbox {
                 Ok(None) => continue,
                 Err(_) => lost += 1,
                 Ok(Some(record)) => {
-                    let words = one(from, body_table, body, seq).ok().flatten();
+                    let words = bodies.and_then(|(table, body)| one(from, table, body, seq).ok().flatten());
                     page.push([Some(record), words]);
                 }
             }

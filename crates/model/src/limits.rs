@@ -206,3 +206,121 @@ pub const QUIET_READ_PAUSE: Duration = Duration::from_millis(2);
 pub const NODE_QUESTIONS_MAX: usize = 32;
 /// A node's answer to a broker, inside the time the broker itself has to answer.
 pub const NODE_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long an agent's tool waits when nobody says, under the minute after which common clients give up.
+pub const TOOL_WAIT_DEFAULT: Duration = Duration::from_secs(30);
+/// The longest a tool waits: the answer must still reach a client that gives up after a minute.
+pub const TOOL_WAIT_MAX: Duration = Duration::from_secs(50);
+/// Messages a tool shows when nobody says: a page of words has to fit an agent's memory.
+pub const TOOL_ROWS_DEFAULT: usize = 20;
+/// Messages a tool shows at most.
+pub const TOOL_ROWS_MAX: usize = 100;
+/// Bytes of message text a tool shows at most; at least one message is always shown whole.
+pub const TOOL_TEXT_BYTES_MAX: usize = 128 * 1024;
+/// A line from an agent's client: a whole request, as JSON inside JSON.
+pub const TOOL_LINE_BYTES_MAX: usize = 1024 * 1024;
+/// A turn's lease when its holder asks for none: an agent that died is noticed within a minute.
+pub const TURN_LEASE_DEFAULT: Duration = Duration::from_secs(60);
+/// The shortest lease: below it a busy machine loses turns that go well.
+pub const TURN_LEASE_MIN: Duration = Duration::from_secs(1);
+/// The longest lease: a dead holder may not hold a message for a day.
+pub const TURN_LEASE_MAX: Duration = Duration::from_secs(3_600);
+/// Reruns of a message whose turn was interrupted: a message that ends its agent twice would do it again.
+pub const TURN_RERUNS_MAX: u32 = 1;
+/// Who holds a turn, in its own words.
+pub const TURN_HOLDER_BYTES_MAX: usize = 64;
+/// Why a turn failed, in its agent's words; longer ones are cut.
+pub const TURN_ERROR_BYTES_MAX: usize = 2 * 1024;
+/// How long the hub remembers what it answered under a key.
+pub const HUB_KEY_DAYS: u32 = 14;
+/// Older copies are refused: the record of an earlier one may be forgotten while they are under way.
+pub const HUB_COPY_DAYS_MAX: u32 = HUB_KEY_DAYS - 1;
+/// Tasks of one status sync; the bound of a body holds them as well.
+pub const HUB_SYNC_TASKS_MAX: usize = 512;
+/// Writes of one hub transaction on PostgreSQL: bounds the time the first of them waits for the last.
+pub const HUB_BATCH_MAX: usize = 64;
+/// Lines of a relay's route table.
+pub const RELAY_ROUTES_MAX: usize = 1_000;
+/// Places a refusal of a secret-bearing body names.
+pub const SECRET_POINTERS_MAX: usize = 16;
+/// A body the relay may store; larger ones still pass live.
+pub const RELAY_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Envelopes that wait in a relay's outbox.
+pub const RELAY_ROWS_MAX: u64 = 10_000;
+/// Bytes of bodies that wait in a relay's outbox.
+pub const RELAY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// What is kept of an upstream's answer.
+pub const RELAY_RESPONSE_BYTES_MAX: usize = 2 * 1024;
+/// The upstream's state of a resource in conflict, kept beside ours.
+pub const RELAY_THEIRS_BYTES_MAX: usize = 64 * 1024;
+/// An upstream remembers the key of a committed write this long.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(HUB_KEY_DAYS as u64 * 24 * 3600);
+/// An envelope older than this is not replayed by itself: a day before its key may be forgotten.
+pub const RELAY_AGE_MAX: Duration = Duration::from_secs(13 * 24 * 3600);
+/// First alarm about an envelope's age.
+pub const RELAY_AGE_OLD: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Last alarm about an envelope's age.
+pub const RELAY_AGE_LAST: Duration = Duration::from_secs(12 * 24 * 3600);
+/// First delay of a relay's retry curve.
+pub const RELAY_RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+/// Last delay of a relay's retry curve.
+pub const RELAY_RETRY_DELAY_MAX: Duration = Duration::from_secs(5 * 60);
+/// Done envelopes are kept this long.
+pub const RELAY_DONE_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// A relay's claim on an envelope: longer than any attempt, so that two replayers never send one at once.
+pub const RELAY_LEASE: Duration = Duration::from_secs(60);
+/// The upstream's answer to a forwarded write; later its outcome is unknown.
+pub const RELAY_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// A new write waits this long for older ones of its resource.
+pub const RELAY_ORDER_WAIT: Duration = Duration::from_secs(2);
+/// Resources whose envelopes are replayed at once.
+pub const RELAY_LANES_MAX: usize = 8;
+/// Envelopes a second a relay replays, so that a returning upstream is not run over.
+pub const RELAY_DRAIN_PER_SECOND: u32 = 20;
+/// Connections that could not be made before the relay stops dialling for each request.
+pub const BREAKER_FAILURES_MAX: u32 = 3;
+/// An upstream that is away is looked at this often.
+pub const BREAKER_PROBE_EVERY: Duration = Duration::from_secs(2);
+/// The answer to a look at the upstream's health.
+pub const RELAY_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Entity tags a relay remembers; the oldest goes.
+pub const RELAY_TAGS_MAX: usize = 10_000;
+/// A caller without a key that repeats a body within this time is told so.
+pub const RELAY_TWIN_WINDOW: Duration = Duration::from_secs(60);
+/// Bodies of the last minute a relay compares with; the oldest goes.
+pub const RELAY_TWINS_MAX: usize = 10_000;
+/// What a caller says of itself: agent, session, principal.
+pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
+/// Conversations one connection follows.
+pub const SUBSCRIPTIONS_MAX: usize = 64;
+/// Rows one read of a subscription takes.
+pub const CATCH_UP_ROWS: usize = 256;
+/// Frames waiting for one subscriber; what does not fit is read again from the log.
+pub const SUBSCRIBER_FRAMES_MAX: usize = 64;
+/// A subscriber that takes nothing for this long is closed with 4408; it resumes from its cursor.
+pub const SUBSCRIBER_STALL_MAX: Duration = Duration::from_secs(30);
+/// Rows of a log kept for those who follow it live; whoever is further behind reads the log.
+pub const TAIL_ROWS_MAX: usize = 1_024;
+/// Bytes of the same.
+pub const TAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Between two looks at the heads of followed logs: commits elsewhere cost a follower at most this.
+pub const HEADS_LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Between two checks that a subscriber's credential still holds.
+pub const CREDENTIAL_CHECK_EVERY: Duration = Duration::from_secs(30);
+/// Characters of a question shown in an escalation; the whole stands in the log.
+pub const QUESTION_CHARS_MAX: usize = 280;
+/// Escalations a snapshot names.
+pub const ESCALATIONS_MAX: usize = 1_000;
+/// Edges of escalations a connection may lag behind before it gets a new snapshot.
+pub const ESCALATION_EDGES_MAX: usize = 1_024;
+/// How far back a look for edges reaches: longer than any accept transaction takes.
+pub const ESCALATION_OVERLAP: Duration = Duration::from_secs(60);
+/// Events of escalations are kept this long; their only readers are brokers that run.
+pub const ESCALATION_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Others' messages are counted as unread up to this.
+pub const UNREAD_MAX: usize = 100;
+/// A sign-in link.
+pub const SIGN_IN_TTL: Duration = Duration::from_secs(15 * 60);
+/// A browser's session.
+pub const SESSION_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Event streams over HTTP of one broker.
+pub const CHAT_STREAMS_MAX: usize = 1_024;

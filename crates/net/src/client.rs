@@ -6,6 +6,7 @@
 
 mod answer;
 mod dial;
+mod pass;
 mod target;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::tls::Trust;
 use dial::Dial;
 
 pub use answer::{Answer, ClientError};
+pub use pass::Pass;
 pub use target::Target;
 
 /// Speaks to one door; keeps its connections alive between requests. Clones share them.
@@ -165,13 +167,22 @@ impl Client {
         ticket: &Secret,
         bounds: socket::Bounds,
     ) -> Result<Socket, ClientError> {
+        self.switch(path, &format!("{SUBPROTOCOL}, {TICKET_PREFIX}{}", ticket.reveal()), bounds).await
+    }
+
+    /// Opens a WebSocket at `path` as the bearer of this client's token.
+    pub async fn upgrade_as_bearer(&self, path: &str, bounds: socket::Bounds) -> Result<Socket, ClientError> {
+        self.switch(path, SUBPROTOCOL, bounds).await
+    }
+
+    async fn switch(&self, path: &str, offer: &str, bounds: socket::Bounds) -> Result<Socket, ClientError> {
         let key = generate_key();
         let ask = Ask::new(Method::GET, path)
             .header(CONNECTION, "upgrade")
             .header(UPGRADE, "websocket")
             .header(SEC_WEBSOCKET_VERSION, "13")
             .header(SEC_WEBSOCKET_KEY, &key)
-            .header(SEC_WEBSOCKET_PROTOCOL, &format!("{SUBPROTOCOL}, {TICKET_PREFIX}{}", ticket.reveal()));
+            .header(SEC_WEBSOCKET_PROTOCOL, offer);
         let opened = async {
             let answer = self.start(ask).await?;
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {

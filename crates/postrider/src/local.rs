@@ -1,9 +1,9 @@
 //! The command line's side of the local door.
 
+use std::path::Path;
 use std::time::Duration;
 
 use daemon::home::Home;
-use http::header::AUTHORIZATION;
 use http::{HeaderName, Method};
 use model::{ErrorCode, limits};
 use net::Secret;
@@ -20,7 +20,6 @@ use crate::home;
 pub struct LocalDoor {
     client: Client,
     act_as: Option<String>,
-    token: Option<Secret>,
     mesh: Option<String>,
     shown: String,
 }
@@ -30,7 +29,7 @@ impl LocalDoor {
     pub fn of(home: &Home) -> Result<Self, Failure> {
         let socket = home::socket(home)?;
         let shown = home::shown(&socket);
-        Ok(Self { client: Client::new(Target::Unix(socket)), act_as: None, token: None, mesh: None, shown })
+        Ok(Self { client: Client::new(Target::Unix(socket)), act_as: None, mesh: None, shown })
     }
 
     /// The same as another member of this home, in another mesh.
@@ -39,9 +38,9 @@ impl LocalDoor {
         self
     }
 
-    /// The same for the bearer of a token.
-    pub fn by(mut self, token: Secret) -> Self {
-        self.token = Some(token);
+    /// The same with the token of an agent, which acts as that agent alone.
+    pub fn with_token(mut self, token: &Secret) -> Self {
+        self.client = self.client.with_bearer(token);
         self
     }
 
@@ -72,6 +71,16 @@ impl LocalDoor {
     /// `POST path` with a JSON body.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
         self.ask(Ask::new(Method::POST, path).json(body)).await
+    }
+
+    /// `POST path` with a JSON body, for a long poll.
+    pub async fn post_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::POST, path).json(body).timeout(timeout)).await
     }
 
     /// `DELETE path`.
@@ -106,10 +115,6 @@ impl LocalDoor {
             Some(name) => ask.header(HeaderName::from_static(ACT_AS_HEADER), name),
             None => ask,
         };
-        let ask = match &self.token {
-            Some(token) => ask.header(AUTHORIZATION, &format!("Bearer {}", token.reveal())),
-            None => ask,
-        };
         let answer = self.client.ask(ask).await.map_err(|error| self.failure(error))?;
         answer.json().map_err(|error| self.failure(error))
     }
@@ -135,6 +140,20 @@ impl LocalDoor {
                     .fix("postrider down && postrider up")
             }
         }
+    }
+}
+
+/// The token in `file`.
+pub fn read_token(file: &Path) -> Result<Secret, Failure> {
+    let shown = home::shown(file);
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(format!("the token's file {shown} cannot be read: {error}"))
+            .fix("postrider agent add NAME --quiet > FILE")
+    })?;
+    match text.trim() {
+        "" => Err(Failure::usage(format!("the token's file {shown} is empty"))
+            .fix("postrider agent add NAME --quiet > FILE")),
+        token => Ok(Secret::from(token.to_owned())),
     }
 }
 

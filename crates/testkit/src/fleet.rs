@@ -8,9 +8,11 @@
 
 pub mod brokers;
 mod caller;
+pub mod chat;
 pub mod daemon;
 pub mod hostile;
 pub mod races;
+pub mod relays;
 mod servers;
 
 use crate::bin::CliError;

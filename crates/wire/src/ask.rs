@@ -140,6 +140,8 @@ pub enum Question {
         /// As [`TokenRow`] shows it.
         id: u64,
     },
+    /// A key with which the asker's browser signs in: [`SignIn`](crate::session::SignIn).
+    SignIn,
     /// The mesh's policies: [`Policies`].
     Policies,
     /// Changes those that are named (owner): [`Policies`].
@@ -215,7 +217,7 @@ pub enum StatusAnswer {
 }
 
 /// A member as others see it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct MemberRow {
     /// Who.
     #[serde(flatten)]
@@ -253,7 +255,7 @@ pub struct ConversationRow {
     pub conversation_name: String,
     /// `topic` or `dm`.
     pub kind: String,
-    /// `open` or `closed`.
+    /// `active`, `paused` or `closed`; only a closed one takes no messages.
     pub state: String,
     /// Messages so far.
     pub head: u64,
@@ -264,6 +266,15 @@ pub struct ConversationRow {
     /// The place of the question it waits on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaiting: Option<u64>,
+    /// How often `awaiting` changed: a later fact has a higher number.
+    #[serde(default)]
+    pub awaiting_rev: u64,
+    /// The last place this reader has read.
+    #[serde(default)]
+    pub read: u64,
+    /// Others' messages after that, counted up to 100.
+    #[serde(default)]
+    pub unread: u64,
 }
 
 /// One recipient's copy.

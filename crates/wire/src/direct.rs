@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::ask::ConversationRow;
+use crate::ask::{ConversationRow, MemberRow};
 use crate::local::SendRequest;
 use crate::text;
 
@@ -109,6 +109,12 @@ pub struct PageQuery {
     /// Rows before this cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
+    /// The oldest rows after this cursor instead; `cursor` is then the place after the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// With `after`: seconds to wait for a row when there is none, at most 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<u64>,
 }
 
 /// The query of a list.
@@ -126,6 +132,74 @@ pub struct ListQuery {
 pub struct ConversationList {
     /// Last active first.
     pub conversations: Vec<ConversationRow>,
+}
+
+/// `PATCH /v1/conversations/{id}`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationChange {
+    /// `active`, `paused` or `closed`.
+    pub state: String,
+}
+
+/// `POST /v1/conversations/{id}/read`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadRequest {
+    /// Everything up to this place was read.
+    pub cursor: String,
+}
+
+/// What is left to read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReadAnswer {
+    /// The last place this reader has read; it never goes back.
+    pub read: u64,
+    /// Others' messages after that, counted up to 100.
+    pub unread: u64,
+}
+
+/// `DELETE /v1/conversations/{id}/messages`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResetAnswer {
+    /// The log's generation from now on.
+    pub generation: u32,
+    /// How many messages it had.
+    pub removed: u64,
+}
+
+/// The query of `GET /v1/conversations/{id}/events`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// Where to begin; `Last-Event-ID` wins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// `GET /v1/members`
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct MemberList {
+    /// By name.
+    pub members: Vec<MemberRow>,
+    /// By name.
+    pub nodes: Vec<NodeRow>,
+}
+
+/// A node as members see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeRow {
+    /// Its name.
+    pub node: String,
+    /// Whether its link is held by the broker that answers; another broker of the mesh may hold it.
+    pub linked: bool,
+    /// The last time a link of it was opened or used.
+    #[schema(value_type = String)]
+    #[serde(with = "text")]
+    pub last_seen_at: Timestamp,
+    /// Messages held for its members.
+    pub held: u64,
 }
 
 impl PostRequest {

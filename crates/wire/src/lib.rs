@@ -7,12 +7,16 @@
 
 pub mod ask;
 pub mod auth;
+pub mod chat;
 pub mod direct;
 pub mod error;
+pub mod hub;
 pub mod link;
 pub mod local;
 pub mod log;
 pub mod message;
+pub mod relay;
+pub mod session;
 pub mod status;
 pub mod text;
 

@@ -48,6 +48,9 @@ pub(crate) fn conversation_row(row: &ledger::ConversationRow) -> ConversationRow
         head: row.head,
         last_at: row.last_at,
         awaiting: row.awaiting.map(|awaiting| awaiting.history_id),
+        awaiting_rev: row.awaiting_rev,
+        read: row.read,
+        unread: row.unread,
     }
 }
 
@@ -133,7 +136,7 @@ impl Asker<'_> {
     }
 }
 
-pub(super) fn member_row(member: &ledger::Member) -> MemberRow {
+pub(crate) fn member_row(member: &ledger::Member) -> MemberRow {
     MemberRow {
         member: member_ref(member),
         home: member.home.as_ref().map(ToString::to_string),

@@ -1,6 +1,7 @@
 //! Reading: what became of an id, and conversations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -8,7 +9,7 @@ use axum::response::Response;
 use http::StatusCode;
 use ledger::{Log, StatusQuestion};
 use model::admission::{self, Known, KnownState};
-use model::{ClientMessageId, limits};
+use model::{ClientMessageId, ConversationId, ErrorCode, limits};
 use net::respond::{self, Refusal};
 use wire::ask::StatusAnswer;
 use wire::direct::{ConversationList, ListQuery, PageQuery, StatusQuery};
@@ -18,6 +19,7 @@ use super::caller::Caller;
 use super::{part, query};
 use crate::ask::{conversation_row, page, status_answer};
 use crate::broker::{Shared, storage_refused};
+use crate::chat::page_after;
 use crate::openapi::Refusals;
 
 /// What became of one of the caller's own ids. Asking changes nothing.
@@ -98,7 +100,7 @@ pub(super) async fn conversations(
     Ok(respond::json(StatusCode::OK, &ConversationList { conversations }))
 }
 
-/// A page of a conversation, newest last; an unknown one is empty.
+/// A page of a conversation, newest last; an unknown one is empty. With `after`, what follows a place.
 #[utoipa::path(
     get,
     path = "/v1/conversations/{id}",
@@ -114,8 +116,19 @@ pub(super) async fn conversation(
     asked: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     let caller = caller.may_read()?;
-    let PageQuery { limit, before } = query(asked)?;
-    let found = match part(id)?.parse() {
+    let PageQuery { limit, before, after, wait } = query(asked)?;
+    let id = part(id)?.parse();
+    if let Some(after) = after {
+        if before.is_some() {
+            return Err(Refusal::new(ErrorCode::InvalidRequest, "Give before or after, not both."));
+        }
+        let id = id.unwrap_or(ConversationId::from_bytes([0; 16]));
+        let limit = limit.unwrap_or(limits::PAGE_ROWS_DEFAULT).clamp(1, limits::PAGE_ROWS_MAX);
+        let wait = Duration::from_secs(wait.unwrap_or(0));
+        let page = page_after(&shared, caller.member.id, id, &after, limit, wait).await?;
+        return Ok(respond::json(StatusCode::OK, &page));
+    }
+    let found = match id {
         Ok(id) => {
             page(&shared, &Log::Conversation(id), caller.member.id, PageRequest { before, limit }).await?
         }

@@ -79,7 +79,7 @@ pub(super) async fn to_conversation(
 
 impl Shared {
     /// A ledger holds one mesh; its id or its slug names it.
-    pub(super) fn check_mesh(&self, named: &str) -> Result<(), Refusal> {
+    pub(crate) fn check_mesh(&self, named: &str) -> Result<(), Refusal> {
         if named == self.mesh.slug || named == self.mesh.id.to_string() {
             Ok(())
         } else {
@@ -107,7 +107,8 @@ async fn accept(
     answer(id, words.pop().expect("one word for one message"))
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+/// The caller's key, if there is one line of it.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let malformed =
         || Refusal::new(ErrorCode::InvalidRequest, "Idempotency-Key must be one line of plain text.");
     let mut lines = headers.get_all(IDEMPOTENCY_HEADER).iter();
@@ -142,7 +143,8 @@ fn answer(id: ClientMessageId, word: Word) -> Result<Response, Refusal> {
     }
 }
 
-fn with_retry_after(refused: Refused) -> Refusal {
+/// A refusal that says when to come back.
+pub(crate) fn with_retry_after(refused: Refused) -> Refusal {
     let wait_ms = refused.more.get("retry_after_ms").and_then(serde_json::Value::as_u64);
     let refusal = Refusal::from(refused);
     match wait_ms {

@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error ends there, with the error")]
 
 mod brokers;
+mod chat;
 mod direct;
 mod forged;
 mod health;
 mod hostile;
+mod hub;
+mod hub_keys;
 mod janitor;
 mod join;
 mod lanes;

@@ -39,6 +39,7 @@ pub struct Props {
     pub policies: Policies,
     pub message_retention: Option<Duration>,
     pub webhook_allowed_hosts: Vec<Host>,
+    pub subscriber_stall_max: Duration,
 }
 
 /// Lets nothing pass.
@@ -64,6 +65,7 @@ impl Default for Props {
             policies,
             message_retention: None,
             webhook_allowed_hosts: Vec::new(),
+            subscriber_stall_max: model::limits::SUBSCRIBER_STALL_MAX,
         }
     }
 }
@@ -95,7 +97,14 @@ impl Scene {
 
     /// A broker of its own over books that others may use too.
     pub async fn over(ledger: Arc<dyn Ledger>, props: Props) -> Result<Self, StartError> {
-        let Props { clock, limiter, policies, message_retention, webhook_allowed_hosts } = props;
+        let Props {
+            clock,
+            limiter,
+            policies,
+            message_retention,
+            webhook_allowed_hosts,
+            subscriber_stall_max,
+        } = props;
         let mesh = MeshSetup { slug: "home".into(), policies };
         let (entropy, counters, budgets) =
             (Arc::new(OsEntropy), Arc::new(Counters::default()), Budgets::default());
@@ -108,7 +117,12 @@ impl Scene {
             budgets,
             clock,
             entropy,
-            config: Config { message_retention, webhook_allowed_hosts, ..Config::new(mesh, "test") },
+            config: Config {
+                message_retention,
+                webhook_allowed_hosts,
+                subscriber_stall_max,
+                ..Config::new(mesh, "test")
+            },
         };
         let broker = Broker::open(parts).await?;
         broker.start();

@@ -15,4 +15,5 @@ mod lessons;
 mod lifecycle;
 mod link;
 mod operator;
+mod turns;
 mod upkeep;

@@ -173,5 +173,5 @@ pub async fn conversations_are_listed_last_active_first(bench: impl Bench) {
     assert_eq!(names(1).await, ["@carl"]);
     let row = ledger.conversation(dm.conversation, jane.id()).await.unwrap().unwrap();
     let kind = (row.kind, row.state, row.head, row.last_at);
-    assert_eq!(kind, (ConversationKind::Dm, ConversationState::Open, 1, Some(dm.accepted_at)));
+    assert_eq!(kind, (ConversationKind::Dm, ConversationState::Active, 1, Some(dm.accepted_at)));
 }

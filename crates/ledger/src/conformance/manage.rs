@@ -99,10 +99,10 @@ pub async fn a_closed_conversation_takes_nothing_until_it_is_opened(bench: impl 
     let log = accepted(&*ledger, &jane, text("@carl", "a", "hi")).await.conversation;
     ledger.set_conversation_state(log, ConversationState::Closed).await.unwrap();
     assert_eq!(refused(&*ledger, &jane, text("@carl", "b", "hi")).await.code, ErrorCode::ConversationClosed);
-    ledger.set_conversation_state(log, ConversationState::Open).await.unwrap();
+    ledger.set_conversation_state(log, ConversationState::Active).await.unwrap();
     accepted(&*ledger, &jane, text("@carl", "b", "hi")).await;
     let nowhere = model::ConversationId::from_bytes([9; 16]);
-    let refused = ledger.set_conversation_state(nowhere, ConversationState::Open).await.unwrap_err();
+    let refused = ledger.set_conversation_state(nowhere, ConversationState::Active).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ConversationNotFound);
 }
 

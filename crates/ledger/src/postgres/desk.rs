@@ -12,8 +12,8 @@ use model::{ClientMessageId, Entropy, MemberId, MemberName, MessageId, NodeKey, 
 use super::link;
 use crate::LinkRefused;
 use crate::rules::{
-    Destination, Facts, LogFacts, MemberFacts, Plan, Speaker, Target, awaiting_after, empty_log, judge,
-    lane_goes_on, next_place, pair, settled,
+    Destination, Facts, LogFacts, MemberFacts, Plan, Question, Speaker, Target, awaiting_after, empty_log,
+    judge, lane_goes_on, next_place, pair, settled,
 };
 use crate::types::accept::{Admission, LaneSubmission, Outcome, Submission, Via};
 use crate::types::mesh::Policies;
@@ -63,13 +63,27 @@ pub(super) struct Judged<'a> {
     pub entries: Vec<Entry<'a>>,
     /// Each log that gets a message, as it is afterwards.
     pub logs: HashMap<LogKey, LogFacts>,
+    /// Every change of what a log waits on, in order.
+    pub edges: Vec<Edge>,
+}
+
+/// A change of what a log waits on.
+pub(super) struct Edge {
+    pub log: LogKey,
+    pub rev: i64,
+    pub question: Option<Question>,
+    pub at: Timestamp,
 }
 
 impl Desk {
     /// Judges every frame in order.
     pub fn judge<'a>(mut self, frames: &'a [LaneSubmission], entropy: &dyn Entropy) -> Judged<'a> {
-        let mut judged =
-            Judged { frames: Vec::with_capacity(frames.len()), entries: Vec::new(), logs: HashMap::new() };
+        let mut judged = Judged {
+            frames: Vec::with_capacity(frames.len()),
+            entries: Vec::new(),
+            logs: HashMap::new(),
+            edges: Vec::new(),
+        };
         for frame in frames {
             let verdict = self.frame(frame, entropy, &mut judged);
             judged.frames.push(verdict);
@@ -129,7 +143,7 @@ impl Desk {
             Ok(plan) => plan,
             Err(refusal) => return Outcome::Refused(refusal),
         };
-        let entry = self.place(message, plan, entropy);
+        let entry = self.place(message, plan, entropy, &mut judged.edges);
         let receipt = entry.receipt;
         let state = KnownState::Accepted { receipt, history_available: true };
         self.known.insert(key, Known { fingerprint: message.fingerprint, state });
@@ -157,7 +171,13 @@ impl Desk {
     }
 
     /// Takes the next place in the message's log. A log that is not there yet counts from nothing.
-    fn place<'a>(&mut self, message: &'a Submission, plan: Plan, entropy: &dyn Entropy) -> Entry<'a> {
+    fn place<'a>(
+        &mut self,
+        message: &'a Submission,
+        plan: Plan,
+        entropy: &dyn Entropy,
+        edges: &mut Vec<Edge>,
+    ) -> Entry<'a> {
         let (key, log) = match (&plan.target, &message.to) {
             (Target::Topic(log), To::Topic(name)) => (LogKey::Topic(name.clone()), Some(*log)),
             (Target::NewTopic(name), _) => (LogKey::Topic(name.clone()), None),
@@ -167,6 +187,9 @@ impl Desk {
         let mut log = log.unwrap_or_else(|| empty_log(0, model::ConversationId::from_bytes([0; 16])));
         let (seq, ts) = next_place(self.now, &log);
         let (awaiting, awaiting_rev) = awaiting_after(&log, seq, plan.sender.number, message.expects_input);
+        if awaiting_rev != log.awaiting_rev {
+            edges.push(Edge { log: key.clone(), rev: awaiting_rev, question: awaiting, at: ts });
+        }
         log = LogFacts { head_seq: seq, head_ts: ts, awaiting, awaiting_rev, ..log };
         self.logs.insert(key.clone(), log);
         let receipt = BrokerReceipt {

@@ -1,6 +1,6 @@
 //! Reading a log: rows and head from one read.
 
-use model::{Cursor, Epoch, MemberId, MessageId};
+use model::{ConversationId, Cursor, Epoch, MemberId, MessageId};
 use tokio_postgres::Row;
 
 use super::row::{at, bound, count, epoch, id, id_option, text, text_option};
@@ -10,9 +10,10 @@ use crate::rules::{Mark, Marks, MemberFacts, Misplaced, first_available, place};
 use crate::types::read::{ConversationName, History, HistoryPage, HistoryRow, Log, Place};
 use crate::{HistoryError, StorageError};
 
-struct Opened {
-    place: Place,
-    marks: Marks,
+/// A log that may be read.
+pub(super) struct Opened {
+    pub place: Place,
+    pub marks: Marks,
     head_seq: i64,
 }
 
@@ -63,7 +64,7 @@ async fn forth(tx: &Tx, opened: &Opened, cursor: Cursor, limit: usize) -> Result
 }
 
 /// One more than asked is read, to know whether there is one.
-async fn rows(
+pub(super) async fn rows(
     tx: &Tx,
     opened: &Opened,
     sql: &'static str,
@@ -76,7 +77,8 @@ async fn rows(
     Ok((rows, found.len() > limit))
 }
 
-async fn seq_of(tx: &Tx, opened: &Opened, cursor: Cursor) -> Result<i64, HistoryError> {
+/// The number of the row a cursor names.
+pub(super) async fn seq_of(tx: &Tx, opened: &Opened, cursor: Cursor) -> Result<i64, HistoryError> {
     let named = match cursor {
         Cursor::Start => None,
         Cursor::After { id, .. } => {
@@ -98,19 +100,28 @@ async fn head(tx: &Tx, opened: &Opened) -> Result<Cursor, StorageError> {
     }
 }
 
-async fn open(tx: &Tx, log: &Log, reader: MemberFacts) -> Result<Option<Opened>, StorageError> {
+/// The log, whoever asks; what it is called has no meaning then.
+pub(super) async fn open_any(tx: &Tx, id: ConversationId) -> Result<Option<Opened>, StorageError> {
+    tx.one(sql!("log_open_any"), &[&id.as_uuid()]).await?.as_ref().map(opened).transpose()
+}
+
+/// The log, if `reader` may read it.
+pub(super) async fn open(tx: &Tx, log: &Log, reader: MemberFacts) -> Result<Option<Opened>, StorageError> {
     let row = match log {
         Log::Conversation(id) => tx.one(sql!("log_open_by_id"), &[&id.as_uuid(), &reader.number]).await?,
         Log::Topic(name) => tx.one(sql!("log_open_by_topic"), &[&name.as_str()]).await?,
     };
-    let Some(row) = row else { return Ok(None) };
+    row.as_ref().map(opened).transpose()
+}
+
+fn opened(row: &Row) -> Result<Opened, StorageError> {
     let conversation = row.try_get(3)?;
-    let floor = match id_option::<MessageId>(&row, 8)? {
-        Some(id) => Some(Mark { conversation, seq: row.try_get(6)?, at: at(&row, 7)?, id }),
+    let floor = match id_option::<MessageId>(row, 8)? {
+        Some(id) => Some(Mark { conversation, seq: row.try_get(6)?, at: at(row, 7)?, id }),
         None => None,
     };
-    let marks = Marks { conversation, epoch: epoch(&row, 5)?, floor };
-    Ok(Some(Opened { place: place_of(&row, 0)?, marks, head_seq: row.try_get(4)? }))
+    let marks = Marks { conversation, epoch: epoch(row, 5)?, floor };
+    Ok(Opened { place: place_of(row, 0)?, marks, head_seq: row.try_get(4)? })
 }
 
 /// id, topic, name of the other (NULL for topics)

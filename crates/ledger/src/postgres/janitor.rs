@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use model::admission::days_long;
-use model::limits::{NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
+use model::limits::{ESCALATION_KEPT, NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
 use model::{DeliveryRung, ErrorCode, Timestamp};
 use tokio_postgres::Row;
 
 use super::row::{at, bound, id_option, small};
 use super::session::Tx;
-use super::sql;
+use super::{signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
@@ -59,7 +59,12 @@ pub(super) async fn prune_messages(tx: &Tx, before: Timestamp, limit: usize) -> 
     Ok(Pruned { messages: pruned as u64, more: pruned == limit })
 }
 
-async fn prune_log(tx: &Tx, log: i64, before: Timestamp, limit: usize) -> Result<usize, StorageError> {
+pub(super) async fn prune_log(
+    tx: &Tx,
+    log: i64,
+    before: Timestamp,
+    limit: usize,
+) -> Result<usize, StorageError> {
     // Locked, so that its floor and its rows are moved by one janitor at a time.
     tx.one(sql!("log_lock"), &[&log]).await?;
     let rows = tx.all(sql!("messages_to_prune"), &[&log, &bound(limit)]).await?;
@@ -84,7 +89,9 @@ pub(super) async fn sweep_way_in(tx: &Tx) -> Result<u64, StorageError> {
     Ok(tx.change(sql!("nonce_sweep"), &[&tx.now.as_micros()]).await?
         + tx.change(sql!("challenge_sweep"), &[&ago(tx, NONCE_KEPT)]).await?
         + tx.change(sql!("ticket_sweep"), &[&ago(tx, TICKET_KEPT)]).await?
-        + tx.change(sql!("invite_sweep"), &[&ago(tx, TICKET_KEPT)]).await?)
+        + tx.change(sql!("invite_sweep"), &[&ago(tx, TICKET_KEPT)]).await?
+        + tx.change(sql!("escalation_sweep"), &[&ago(tx, ESCALATION_KEPT)]).await?
+        + signin::sweep(tx).await?)
 }
 
 /// The whole audit reads from one snapshot.

@@ -1,5 +1,6 @@
 //! Lists: members, topics, conversations.
 
+use model::limits::UNREAD_MAX;
 use model::{ConversationId, MemberId, MemberName, TopicName};
 use tokio_postgres::Row;
 
@@ -53,7 +54,7 @@ pub(super) async fn conversations(
     reader: MemberId,
     limit: usize,
 ) -> Result<Vec<ConversationRow>, StorageError> {
-    let rows = tx.all(sql!("conversations"), &[&reader.as_uuid(), &bound(limit)]).await?;
+    let rows = tx.all(sql!("conversations"), &[&reader.as_uuid(), &bound(limit), &bound(UNREAD_MAX)]).await?;
     rows.iter().map(conversation_row).collect()
 }
 
@@ -62,7 +63,7 @@ pub(super) async fn conversation(
     id: ConversationId,
     reader: MemberId,
 ) -> Result<Option<ConversationRow>, StorageError> {
-    let row = tx.one(sql!("conversation"), &[&reader.as_uuid(), &id.as_uuid()]).await?;
+    let row = tx.one(sql!("conversation"), &[&reader.as_uuid(), &id.as_uuid(), &bound(UNREAD_MAX)]).await?;
     row.as_ref().map(conversation_row).transpose()
 }
 
@@ -90,5 +91,7 @@ fn conversation_row(row: &Row) -> Result<ConversationRow, StorageError> {
         last_at: if head > 0 { Some(at(row, 6)?) } else { None },
         awaiting,
         awaiting_rev: count(row, 9)?,
+        read: count(row, 10)?,
+        unread: count(row, 11)?,
     })
 }

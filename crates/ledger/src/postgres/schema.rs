@@ -59,6 +59,8 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { number: 1, name: "books", sql: include_str!("migrations/0001_books.sql") },
     Step { number: 2, name: "webhooks", sql: include_str!("migrations/0002_webhooks.sql") },
+    Step { number: 3, name: "chat", sql: include_str!("migrations/0003_chat.sql") },
+    Step { number: 4, name: "hub", sql: include_str!("migrations/0004_hub.sql") },
 ];
 
 /// The checked-in sum of the steps.

@@ -106,12 +106,14 @@ CREATE TABLE conversation (
     awaiting_by BIGINT,
     awaiting_rev BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL,
+    paused BOOLEAN NOT NULL DEFAULT false, -- it still takes messages; nobody works on it
     CHECK ((kind = 0) = (topic IS NOT NULL)),
     CHECK ((kind = 1) = (lo IS NOT NULL AND hi IS NOT NULL)),
     CHECK (lo <= hi),
     UNIQUE (lo, hi)
 ) WITH (fillfactor = 50); -- its head moves with every message: room for the next version on the same page
 CREATE INDEX conversation_hi ON conversation (hi) WHERE hi IS NOT NULL;
+CREATE INDEX conversation_awaiting ON conversation (number) WHERE awaiting_seq IS NOT NULL;
 
 CREATE TABLE subscription (
     conversation BIGINT NOT NULL REFERENCES conversation (number),
@@ -215,6 +217,89 @@ CREATE TABLE mention_index (
     PRIMARY KEY (member, message)
 );
 CREATE INDEX mention_message ON mention_index (message);
+
+-- Every change of what a conversation waits on, written with the message that made it.
+CREATE TABLE escalation (
+    conversation BIGINT NOT NULL REFERENCES conversation (number),
+    rev BIGINT NOT NULL,
+    seq BIGINT, -- the question; NULL: it waits no more
+    asked_by BIGINT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (conversation, rev),
+    CHECK ((seq IS NULL) = (asked_by IS NULL))
+);
+CREATE INDEX escalation_at ON escalation (at);
+
+-- How far a member has read a conversation.
+CREATE TABLE read_mark (
+    member BIGINT NOT NULL REFERENCES member (number),
+    conversation BIGINT NOT NULL REFERENCES conversation (number),
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (member, conversation)
+);
+
+-- A link with which a browser signs in, once.
+CREATE TABLE sign_in (
+    hash BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    member BIGINT NOT NULL REFERENCES member (number),
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT
+);
+
+CREATE TABLE session (
+    hash BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    member BIGINT NOT NULL REFERENCES member (number),
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    ended_at BIGINT
+);
+
+-- Opens one socket for the bearer of a credential: a session or an API token.
+CREATE TABLE socket_ticket (
+    hash BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    credential BYTEA NOT NULL CHECK (length(credential) = 32),
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT
+);
+
+-- The last change of each kind of record: its row is the lock under which a change takes its place.
+CREATE TABLE hub_head (
+    kind SMALLINT PRIMARY KEY,
+    seq BIGINT NOT NULL
+);
+INSERT INTO hub_head (kind, seq) VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0);
+
+CREATE TABLE hub_record (
+    kind SMALLINT NOT NULL REFERENCES hub_head (kind),
+    id TEXT COLLATE "C" NOT NULL,
+    version BIGINT NOT NULL CHECK (version > 0), -- goes on rising after a deletion
+    seq BIGINT NOT NULL,
+    body BYTEA, -- NULL: deleted
+    created_by BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_by BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (kind, id),
+    UNIQUE (kind, seq)
+);
+
+-- A record in state stored exists exactly when its effect committed.
+CREATE TABLE idem (
+    principal BIGINT NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
+    state SMALLINT NOT NULL CHECK (state IN (0, 1)), -- stored, retired
+    method TEXT,
+    path TEXT,
+    fingerprint BYTEA CHECK (length(fingerprint) = 32),
+    status SMALLINT,
+    etag TEXT,
+    body BYTEA,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (principal, key),
+    CHECK ((state = 0) = (fingerprint IS NOT NULL AND status IS NOT NULL AND body IS NOT NULL))
+);
+CREATE INDEX idem_expires ON idem (expires_at);
 
 CREATE VIEW dedupe_text AS
 SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,

@@ -8,21 +8,24 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use model::admission::{Known, StatusAnswer};
+use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
-    ClientMessageId, ConversationId, DeliveryRung, Entropy, MemberId, MemberKind, MemberName, MessageId,
-    NodeName, Timestamp, TopicName,
+    ClientMessageId, ConversationId, Cursor, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
+    MessageId, NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
 
 use super::batch::{Queue, WRITERS};
+use super::hub_batch::HubQueue;
 use super::lookup::LookUps;
 use super::schema::{self, OpenError};
 use super::session::{self, CONNECTIONS_MAX, Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
-    explain, history, janitor, join, link, list, manage, mesh, push, status, token, wayin, webhook, window,
+    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token,
+    wayin, webhook, window,
 };
 use crate::*;
 
@@ -30,6 +33,7 @@ use crate::*;
 pub struct PostgresLedger {
     core: Arc<Core>,
     queue: Queue,
+    hub_queue: HubQueue,
     look_ups: LookUps,
     wake: Wake,
     _bell: Bell,
@@ -47,9 +51,10 @@ impl PostgresLedger {
         drop(client);
         let wake = Wake::new();
         let queue = Queue::start(&core, &wake);
+        let hub_queue = HubQueue::start(&core, &wake);
         let look_ups = LookUps::start(&core);
         let bell = wake.start(config);
-        Ok(Self { core, queue, look_ups, wake, _bell: bell })
+        Ok(Self { core, queue, hub_queue, look_ups, wake, _bell: bell })
     }
 
     /// Moves the store's clock against the database's, for the conformance suite.
@@ -321,6 +326,94 @@ impl Ledger for PostgresLedger {
         self.read("ledger.conversation", move |tx| list::conversation(tx, id, reader).boxed()).await
     }
 
+    async fn follow(
+        &self,
+        id: ConversationId,
+        follower: Follower,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Option<Followed>, HistoryError> {
+        self.read("ledger.follow", move |tx| chat::follow(tx, id, follower, after, limit).boxed()).await
+    }
+
+    async fn heads(&self, ids: &[ConversationId]) -> Result<Vec<LogHead>, StorageError> {
+        let ids = ids.to_vec();
+        self.read("ledger.heads", move |tx| async move { chat::heads(tx, &ids).await }.boxed()).await
+    }
+
+    async fn mark_read(
+        &self,
+        reader: MemberId,
+        id: ConversationId,
+        upto: Cursor,
+    ) -> Result<Option<ReadState>, HistoryError> {
+        self.write("ledger.mark_read", move |tx| chat::mark_read(tx, reader, id, upto).boxed()).await
+    }
+
+    async fn empty_conversation(&self, id: ConversationId) -> Result<Option<Emptied>, StorageError> {
+        let mut removed = 0;
+        loop {
+            let round =
+                self.write("ledger.empty_conversation", move |tx| chat::empty(tx, id).boxed()).await?;
+            match round.map(|round| round.add_to(removed)) {
+                None => return Ok(None),
+                Some(Ok(emptied)) => return Ok(Some(emptied)),
+                Some(Err(so_far)) => removed = so_far,
+            }
+        }
+    }
+
+    async fn escalations(&self, reader: MemberId, limit: usize) -> Result<Vec<Escalation>, StorageError> {
+        self.read("ledger.escalations", move |tx| chat::escalations(tx, reader, limit).boxed()).await
+    }
+
+    async fn escalation_edges(
+        &self,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Escalation>, StorageError> {
+        self.read("ledger.escalation_edges", move |tx| chat::edges(tx, since, limit).boxed()).await
+    }
+
+    async fn nodes(&self, limit: usize) -> Result<Vec<NodeFacts>, StorageError> {
+        self.read("ledger.nodes", move |tx| chat::nodes(tx, limit).boxed()).await
+    }
+
+    async fn create_sign_in(&self, key: SecretHash, member: MemberId) -> Result<Timestamp, ManageError> {
+        self.write("ledger.create_sign_in", move |tx| signin::create(tx, key, member).boxed()).await
+    }
+
+    async fn open_session(
+        &self,
+        key: SecretHash,
+        session: SecretHash,
+    ) -> Result<Option<Session>, StorageError> {
+        self.write("ledger.open_session", move |tx| signin::open(tx, key, session).boxed()).await
+    }
+
+    async fn session(&self, session: SecretHash) -> Result<Option<Session>, StorageError> {
+        self.read("ledger.session", move |tx| signin::resolve(tx, session).boxed()).await
+    }
+
+    async fn end_session(&self, session: SecretHash) -> Result<bool, StorageError> {
+        self.write("ledger.end_session", move |tx| signin::end(tx, session).boxed()).await
+    }
+
+    async fn create_socket_ticket(
+        &self,
+        ticket: SecretHash,
+        credential: SecretHash,
+    ) -> Result<Timestamp, StorageError> {
+        self.write("ledger.create_socket_ticket", move |tx| {
+            signin::create_ticket(tx, ticket, credential).boxed()
+        })
+        .await
+    }
+
+    async fn use_socket_ticket(&self, ticket: SecretHash) -> Result<Option<SecretHash>, StorageError> {
+        self.write("ledger.use_socket_ticket", move |tx| signin::use_ticket(tx, ticket).boxed()).await
+    }
+
     async fn members(&self, after: Option<&MemberName>, limit: usize) -> Result<Vec<Member>, StorageError> {
         let after = after.cloned();
         self.read("ledger.members", move |tx| {
@@ -494,6 +587,58 @@ impl Ledger for PostgresLedger {
 
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
         self.read("ledger.pushes", move |tx| webhook::pushes(tx, id).boxed()).await
+    }
+
+    async fn hub_write(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
+        self.hub_queue.write(write).await
+    }
+
+    async fn hub_known(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+    ) -> Result<Option<HubKnown>, StorageError> {
+        let key = key.clone();
+        self.read("ledger.hub_known", move |tx| async move { hub::known(tx, principal, &key).await }.boxed())
+            .await
+    }
+
+    async fn hub_key_status(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+        created_at: Option<Timestamp>,
+        fence: Fence,
+    ) -> Result<HubKeyStatus, StorageError> {
+        let key = key.clone();
+        match fence {
+            Fence::None => {
+                self.read("ledger.hub_key_status", move |tx| {
+                    async move { hub::ask(tx, principal, &key, created_at).await }.boxed()
+                })
+                .await
+            }
+            Fence::Retire => {
+                self.write("ledger.hub_fence", move |tx| {
+                    async move { hub::fence(tx, principal, &key, created_at).await }.boxed()
+                })
+                .await
+            }
+        }
+    }
+
+    async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError> {
+        let id = id.clone();
+        self.read("ledger.hub_record", move |tx| async move { hub::record(tx, kind, &id).await }.boxed())
+            .await
+    }
+
+    async fn hub_list(&self, kind: RecordKind, after: u64, limit: usize) -> Result<HubPage, StorageError> {
+        self.read("ledger.hub_list", move |tx| hub::list(tx, kind, after, limit).boxed()).await
+    }
+
+    async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_hub_keys", move |tx| hub::expire_keys(tx, limit).boxed()).await
     }
 
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {

@@ -40,6 +40,7 @@ pub(super) struct Columns<'a> {
     mentions: Mentions,
     subscriptions: Subscriptions,
     heads: Heads,
+    escalations: Escalations,
 }
 
 /// Recipients that are named: mentioned members, and the other of a pair.
@@ -73,6 +74,15 @@ struct Heads {
     awaiting_rev: Vec<i64>,
 }
 
+#[derive(Default)]
+struct Escalations {
+    conversation: Vec<i64>,
+    rev: Vec<i64>,
+    seq: Vec<Option<i64>>,
+    asked_by: Vec<Option<i64>>,
+    at: Vec<i64>,
+}
+
 type Params<'a> = Vec<&'a (dyn ToSql + Sync)>;
 
 impl<'a> Columns<'a> {
@@ -99,6 +109,14 @@ impl<'a> Columns<'a> {
             columns.heads.awaiting_seq.push(log.awaiting.map(|question| question.seq));
             columns.heads.awaiting_by.push(log.awaiting.map(|question| question.by));
             columns.heads.awaiting_rev.push(log.awaiting_rev);
+        }
+        for edge in &judged.edges {
+            let number = judged.logs.get(&edge.log).map_or(0, |log| log.number);
+            columns.escalations.conversation.push(number);
+            columns.escalations.rev.push(edge.rev);
+            columns.escalations.seq.push(edge.question.map(|question| question.seq));
+            columns.escalations.asked_by.push(edge.question.map(|question| question.by));
+            columns.escalations.at.push(edge.at.as_micros());
         }
         columns
     }
@@ -196,7 +214,7 @@ impl<'a> Columns<'a> {
             &self.deliver_by,
             &self.until,
         ];
-        let Self { fanned, direct, mentions, subscriptions, heads, .. } = self;
+        let Self { fanned, direct, mentions, subscriptions, heads, escalations, .. } = self;
         let subscribe: Params<'_> =
             vec![&subscriptions.conversation, &subscriptions.member, &subscriptions.since];
         let to_direct: Params<'_> = vec![&direct.id, &direct.recipient, &direct.rung_told];
@@ -222,6 +240,11 @@ impl<'a> Columns<'a> {
             steps.push((tx.prepare(sql!("accept_mentions")).await?, vec![&mentions.id, &mentions.member]));
         }
         steps.push((tx.prepare(sql!("accept_heads")).await?, advance));
+        if !escalations.rev.is_empty() {
+            let Escalations { conversation, rev, seq, asked_by, at } = escalations;
+            let columns: Params<'_> = vec![conversation, rev, seq, asked_by, at];
+            steps.push((tx.prepare(sql!("accept_escalations")).await?, columns));
+        }
         Ok(steps)
     }
 }

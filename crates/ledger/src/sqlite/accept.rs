@@ -204,6 +204,11 @@ fn write_head(conn: &Connection, placed: &Placed<'_>) -> Result<(), StorageError
         rev
     ];
     change(conn, sql!("conversation_advance"), params)?;
+    if rev != log.awaiting_rev {
+        let (question, by) = (awaiting.map(|question| question.seq), awaiting.map(|question| question.by));
+        let params = params![log.number, rev, question, by, receipt.accepted_at.as_micros()];
+        change(conn, sql!("escalation_insert"), params)?;
+    }
     Ok(())
 }
 

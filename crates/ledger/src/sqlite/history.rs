@@ -6,13 +6,15 @@ use model::{ConversationId, Cursor, Epoch, MemberId, MessageId};
 use super::row::{all, at, count, id, one, text, text_option};
 use super::window::bound;
 use super::{accept, sql};
+use crate::planted::{TIMESTAMP_CURSOR, planted};
 use crate::rules::{Mark, Marks, MemberFacts, Misplaced, place};
 use crate::types::read::{ConversationName, History, HistoryPage, HistoryRow, Log, Place};
 use crate::{HistoryError, StorageError};
 
-struct Opened {
-    place: Place,
-    marks: Marks,
+/// A log that may be read.
+pub(super) struct Opened {
+    pub place: Place,
+    pub marks: Marks,
     head_seq: i64,
 }
 
@@ -51,7 +53,7 @@ fn back(conn: &Connection, opened: &Opened, seq: i64, limit: usize) -> Result<Hi
 /// The oldest rows after a place, and the place after them.
 fn forth(conn: &Connection, opened: &Opened, cursor: Cursor, limit: usize) -> Result<History, HistoryError> {
     let seq = seq_of(conn, opened, cursor)?;
-    let (rows, has_more) = rows(conn, opened, sql!("history_after"), seq, limit)?;
+    let (rows, has_more) = rows_after(conn, opened, cursor, seq, limit)?;
     Ok(History {
         place: opened.place.clone(),
         cursor: rows.last().map_or(cursor, |row| row.cursor),
@@ -60,6 +62,24 @@ fn forth(conn: &Connection, opened: &Opened, cursor: Cursor, limit: usize) -> Re
         epoch: opened.marks.epoch,
         rows,
     })
+}
+
+/// The rows behind `cursor`, which is the row numbered `seq`.
+pub(super) fn rows_after(
+    conn: &Connection,
+    opened: &Opened,
+    cursor: Cursor,
+    seq: i64,
+    limit: usize,
+) -> Result<(Vec<HistoryRow>, bool), HistoryError> {
+    if planted(TIMESTAMP_CURSOR) {
+        let at = match cursor {
+            Cursor::Start => 0,
+            Cursor::After { at, .. } => at.as_micros(),
+        };
+        return rows(conn, opened, sql!("history_after_time"), at, limit);
+    }
+    rows(conn, opened, sql!("history_after"), seq, limit)
 }
 
 /// One more than asked is read, to know whether there is one.
@@ -77,7 +97,8 @@ fn rows(
     Ok((rows, has_more))
 }
 
-fn seq_of(conn: &Connection, opened: &Opened, cursor: Cursor) -> Result<i64, HistoryError> {
+/// The number of the row a cursor names.
+pub(super) fn seq_of(conn: &Connection, opened: &Opened, cursor: Cursor) -> Result<i64, HistoryError> {
     let named = match cursor {
         Cursor::Start => None,
         Cursor::After { id, .. } => one(conn, sql!("message_mark"), [id.as_bytes()], |row| mark(row, id))?,
@@ -97,24 +118,35 @@ fn head(conn: &Connection, opened: &Opened) -> Result<Cursor, HistoryError> {
     Ok(row.unwrap_or_else(|| crate::rules::first_available(&opened.marks)))
 }
 
-fn open(conn: &Connection, log: &Log, reader: MemberFacts) -> Result<Option<Opened>, StorageError> {
-    let read = |row: &Row<'_>| {
-        let conversation = row.get(3)?;
-        let floor = match row.get::<_, Option<[u8; 16]>>(8)? {
-            Some(id) => {
-                Some(Mark { conversation, seq: row.get(6)?, at: at(row, 7)?, id: MessageId::from_bytes(id) })
-            }
-            None => None,
-        };
-        let marks = Marks { conversation, epoch: row.get(5)?, floor };
-        Ok(Opened { place: place_of(row, 0)?, marks, head_seq: row.get(4)? })
-    };
+/// The log, whoever asks; what it is called has no meaning then.
+pub(super) fn open_any(conn: &Connection, id: ConversationId) -> Result<Option<Opened>, StorageError> {
+    Ok(one(conn, sql!("log_open_any"), [id.as_bytes()], opened)?)
+}
+
+/// The log, if `reader` may read it.
+pub(super) fn open(
+    conn: &Connection,
+    log: &Log,
+    reader: MemberFacts,
+) -> Result<Option<Opened>, StorageError> {
     Ok(match log {
         Log::Conversation(id) => {
-            one(conn, sql!("log_open_by_id"), params![id.as_bytes(), reader.number], read)?
+            one(conn, sql!("log_open_by_id"), params![id.as_bytes(), reader.number], opened)?
         }
-        Log::Topic(name) => one(conn, sql!("log_open_by_topic"), [name.as_str()], read)?,
+        Log::Topic(name) => one(conn, sql!("log_open_by_topic"), [name.as_str()], opened)?,
     })
+}
+
+fn opened(row: &Row<'_>) -> ::sqlite::rusqlite::Result<Opened> {
+    let conversation = row.get(3)?;
+    let floor = match row.get::<_, Option<[u8; 16]>>(8)? {
+        Some(id) => {
+            Some(Mark { conversation, seq: row.get(6)?, at: at(row, 7)?, id: MessageId::from_bytes(id) })
+        }
+        None => None,
+    };
+    let marks = Marks { conversation, epoch: row.get(5)?, floor };
+    Ok(Opened { place: place_of(row, 0)?, marks, head_seq: row.get(4)? })
 }
 
 /// id, topic, name of the other (NULL for topics)

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use ::sqlite::rusqlite::{Connection, params};
 use model::admission::days_long;
-use model::limits::{NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
+use model::limits::{ESCALATION_KEPT, NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
 use model::{DeliveryRung, ErrorCode, MessageId, Timestamp};
 
 use super::row::{all, at, change, id, one};
-use super::sql;
 use super::window::{self, bound};
+use super::{signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
@@ -91,7 +91,12 @@ pub(super) fn prune_messages(
     Ok(Pruned { messages: pruned as u64, more: pruned == limit })
 }
 
-fn prune_log(conn: &Connection, log: i64, before: Timestamp, limit: usize) -> Result<usize, StorageError> {
+pub(super) fn prune_log(
+    conn: &Connection,
+    log: i64,
+    before: Timestamp,
+    limit: usize,
+) -> Result<usize, StorageError> {
     let rows = all(conn, sql!("messages_to_prune"), params![log, bound(limit)], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, at(row, 2)?))
     })?;
@@ -113,7 +118,9 @@ pub(super) fn sweep_way_in(conn: &Connection, now: Timestamp) -> Result<u64, Sto
     let swept = change(conn, sql!("nonce_sweep"), [now.as_micros()])?
         + change(conn, sql!("challenge_sweep"), [ago(NONCE_KEPT)])?
         + change(conn, sql!("ticket_sweep"), [ago(TICKET_KEPT)])?
-        + change(conn, sql!("invite_sweep"), [ago(TICKET_KEPT)])?;
+        + change(conn, sql!("invite_sweep"), [ago(TICKET_KEPT)])?
+        + change(conn, sql!("escalation_sweep"), [ago(ESCALATION_KEPT)])?
+        + signin::sweep(conn, now)?;
     Ok(swept as u64)
 }
 

@@ -1,6 +1,7 @@
 //! Lists: members, topics, conversations.
 
 use ::sqlite::rusqlite::{Connection, Row, params};
+use model::limits::UNREAD_MAX;
 use model::{ConversationId, MemberId, MemberName, TopicName};
 
 use super::row::{all, at, code, count, id, member as read_member, one, text};
@@ -51,7 +52,12 @@ pub(super) fn conversations(
     reader: MemberId,
     limit: usize,
 ) -> Result<Vec<ConversationRow>, StorageError> {
-    Ok(all(conn, sql!("conversations"), params![reader.as_bytes(), bound(limit)], conversation_row)?)
+    Ok(all(
+        conn,
+        sql!("conversations"),
+        params![reader.as_bytes(), bound(limit), bound(UNREAD_MAX)],
+        conversation_row,
+    )?)
 }
 
 pub(super) fn conversation(
@@ -59,7 +65,12 @@ pub(super) fn conversation(
     id: ConversationId,
     reader: MemberId,
 ) -> Result<Option<ConversationRow>, StorageError> {
-    Ok(one(conn, sql!("conversation"), params![reader.as_bytes(), id.as_bytes()], conversation_row)?)
+    Ok(one(
+        conn,
+        sql!("conversation"),
+        params![reader.as_bytes(), id.as_bytes(), bound(UNREAD_MAX)],
+        conversation_row,
+    )?)
 }
 
 fn topic_row(row: &Row<'_>) -> ::sqlite::rusqlite::Result<TopicRow> {
@@ -86,5 +97,7 @@ fn conversation_row(row: &Row<'_>) -> ::sqlite::rusqlite::Result<ConversationRow
         last_at: if head > 0 { Some(at(row, 6)?) } else { None },
         awaiting,
         awaiting_rev: count(row, 9)?,
+        read: count(row, 10)?,
+        unread: count(row, 11)?,
     })
 }

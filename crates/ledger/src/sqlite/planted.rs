@@ -1,9 +1,14 @@
-//! The planted bug of both stores, in this one: an id is written in a transaction of its own.
+//! Planted bugs that change how this store works: an id is written in a transaction of its own, so that proofs must
+//! find a doubled message; messages are stamped before their log's lock, so that they must find a missed one.
 //!
-//! Only a build with the engine's `faults` can switch it on; proofs must then find a doubled message.
+//! Only a build with the engine's `faults` can switch them on.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use ::sqlite::rusqlite::types::Value;
 use ::sqlite::rusqlite::{Connection, params, params_from_iter};
+use model::{Clock, Timestamp};
 
 use super::accept;
 use super::row::{change, one};
@@ -44,4 +49,30 @@ pub(super) fn write_ids(conn: &Connection, lifted: Lifted) -> Result<(), Storage
         change(conn, sql!("dedupe_lay_down"), params_from_iter(row))?;
     }
     Ok(())
+}
+
+/// A clock that stands where it stood when a message arrived.
+struct Arrival {
+    at: Timestamp,
+    clock: Arc<dyn Clock>,
+}
+
+impl Clock for Arrival {
+    fn now(&self) -> Timestamp {
+        self.at
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+}
+
+/// The world as it was when a message arrived, given back once the message waited a while for its lock: some wait
+/// longer than those who came after them.
+pub(super) async fn on_arrival(world: &World) -> World {
+    let clock = Arc::new(Arrival { at: world.now(), clock: world.clock.clone() });
+    let mut wait = [0; 1];
+    world.entropy.fill(&mut wait);
+    tokio::time::sleep(Duration::from_micros(u64::from(wait[0]) * 20)).await;
+    World { clock, entropy: world.entropy.clone() }
 }

@@ -107,12 +107,14 @@ CREATE TABLE conversation (
     awaiting_by INTEGER,
     awaiting_rev INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
+    paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)), -- it still takes messages; nobody works on it
     CHECK ((kind = 0) = (topic IS NOT NULL)),
     CHECK ((kind = 1) = (lo IS NOT NULL AND hi IS NOT NULL)),
     CHECK (lo <= hi),
     UNIQUE (lo, hi)
 ) STRICT;
 CREATE INDEX conversation_hi ON conversation (hi) WHERE hi IS NOT NULL;
+CREATE INDEX conversation_awaiting ON conversation (number) WHERE awaiting_seq IS NOT NULL;
 
 CREATE TABLE subscription (
     conversation INTEGER NOT NULL REFERENCES conversation (number),
@@ -215,6 +217,89 @@ CREATE TABLE webhook_call (
     last_answer TEXT,
     PRIMARY KEY (member, conversation)
 ) STRICT, WITHOUT ROWID;
+
+-- Every change of what a conversation waits on, written with the message that made it.
+CREATE TABLE escalation (
+    conversation INTEGER NOT NULL REFERENCES conversation (number),
+    rev INTEGER NOT NULL,
+    seq INTEGER, -- the question; NULL: it waits no more
+    asked_by INTEGER,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (conversation, rev),
+    CHECK ((seq IS NULL) = (asked_by IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX escalation_at ON escalation (at);
+
+-- How far a member has read a conversation.
+CREATE TABLE read_mark (
+    member INTEGER NOT NULL REFERENCES member (number),
+    conversation INTEGER NOT NULL REFERENCES conversation (number),
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (member, conversation)
+) STRICT, WITHOUT ROWID;
+
+-- A link with which a browser signs in, once.
+CREATE TABLE sign_in (
+    hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
+    member INTEGER NOT NULL REFERENCES member (number),
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session (
+    hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
+    member INTEGER NOT NULL REFERENCES member (number),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    ended_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Opens one socket for the bearer of a credential: a session or an API token.
+CREATE TABLE socket_ticket (
+    hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
+    credential BLOB NOT NULL CHECK (length(credential) = 32),
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- The last change of each kind of record: its row is the lock under which a change takes its place.
+CREATE TABLE hub_head (
+    kind INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL
+) STRICT;
+INSERT INTO hub_head (kind, seq) VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0);
+
+CREATE TABLE hub_record (
+    kind INTEGER NOT NULL REFERENCES hub_head (kind),
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL CHECK (version > 0), -- goes on rising after a deletion
+    seq INTEGER NOT NULL,
+    body BLOB, -- NULL: deleted
+    created_by INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_by INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (kind, id),
+    UNIQUE (kind, seq)
+) STRICT;
+
+-- A record in state stored exists exactly when its effect committed.
+CREATE TABLE idem (
+    principal INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    state INTEGER NOT NULL CHECK (state IN (0, 1)), -- stored, retired
+    method TEXT,
+    path TEXT,
+    fingerprint BLOB CHECK (length(fingerprint) = 32),
+    status INTEGER,
+    etag TEXT,
+    body BLOB,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (principal, key),
+    CHECK ((state = 0) = (fingerprint IS NOT NULL AND status IS NOT NULL AND body IS NOT NULL))
+) STRICT;
+CREATE INDEX idem_expires ON idem (expires_at);
 
 CREATE VIEW dedupe_text AS
 SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,

@@ -7,9 +7,10 @@ use ::sqlite::rusqlite::Connection;
 use ::sqlite::{Db, OpenError, Options};
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
-    ClientMessageId, Clock, ConversationId, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
+    ClientMessageId, Clock, ConversationId, Cursor, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
     MessageId, NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
@@ -17,8 +18,8 @@ use tokio::sync::watch;
 use super::janitor::AuditAt;
 use super::schema::SCHEMA;
 use super::{
-    accept, explain, history, janitor, join, link, list, manage, mesh, planted, push, status, token, wayin,
-    webhook, window,
+    accept, chat, explain, history, hub, janitor, join, link, list, manage, mesh, planted, push, signin,
+    status, token, wayin, webhook, window,
 };
 use crate::*;
 
@@ -78,6 +79,15 @@ impl SqliteLedger {
         let (outcomes, lifted) = self.write("ledger.accept", accept).await?;
         self.write("ledger.accept_ids", move |conn, _| planted::write_ids(conn, lifted)).await?;
         Ok(outcomes)
+    }
+
+    async fn hub_write_in_two_transactions(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
+        let effect = move |conn: &Connection, world: &World| hub::write(conn, world, &write);
+        let (outcome, row) = self.write("ledger.hub_write", effect).await?;
+        if let Some(row) = row {
+            self.write("ledger.hub_key", move |conn, _| hub::store_key(conn, &row)).await?;
+        }
+        Ok(outcome)
     }
 
     async fn read<T, E>(
@@ -180,6 +190,10 @@ impl Ledger for SqliteLedger {
         if crate::planted::planted(crate::planted::DEDUPE_OWN_TRANSACTION) {
             return self.accept_in_two_transactions(lane).await;
         }
+        if crate::planted::reads_by_time() {
+            let world = planted::on_arrival(&self.world).await;
+            return self.write("ledger.accept", move |conn, _| accept::accept(conn, &world, &lane)).await;
+        }
         self.write("ledger.accept", move |conn, world| accept::accept(conn, world, &lane)).await
     }
 
@@ -276,6 +290,102 @@ impl Ledger for SqliteLedger {
         reader: MemberId,
     ) -> Result<Option<ConversationRow>, StorageError> {
         self.read("ledger.conversation", move |conn| list::conversation(conn, id, reader)).await
+    }
+
+    async fn follow(
+        &self,
+        id: ConversationId,
+        follower: Follower,
+        after: Cursor,
+        limit: usize,
+    ) -> Result<Option<Followed>, HistoryError> {
+        self.read("ledger.follow", move |conn| chat::follow(conn, id, follower, after, limit)).await
+    }
+
+    async fn heads(&self, ids: &[ConversationId]) -> Result<Vec<LogHead>, StorageError> {
+        let ids = ids.to_vec();
+        self.read("ledger.heads", move |conn| chat::heads(conn, &ids)).await
+    }
+
+    async fn mark_read(
+        &self,
+        reader: MemberId,
+        id: ConversationId,
+        upto: Cursor,
+    ) -> Result<Option<ReadState>, HistoryError> {
+        self.write("ledger.mark_read", move |conn, world| {
+            chat::mark_read(conn, world.now(), reader, id, upto)
+        })
+        .await
+    }
+
+    async fn empty_conversation(&self, id: ConversationId) -> Result<Option<Emptied>, StorageError> {
+        let mut removed = 0;
+        loop {
+            let round = self.write("ledger.empty_conversation", move |conn, _| chat::empty(conn, id)).await?;
+            match round.map(|round| round.add_to(removed)) {
+                None => return Ok(None),
+                Some(Ok(emptied)) => return Ok(Some(emptied)),
+                Some(Err(so_far)) => removed = so_far,
+            }
+        }
+    }
+
+    async fn escalations(&self, reader: MemberId, limit: usize) -> Result<Vec<Escalation>, StorageError> {
+        self.read("ledger.escalations", move |conn| chat::escalations(conn, reader, limit)).await
+    }
+
+    async fn escalation_edges(
+        &self,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Escalation>, StorageError> {
+        self.read("ledger.escalation_edges", move |conn| chat::edges(conn, since, limit)).await
+    }
+
+    async fn nodes(&self, limit: usize) -> Result<Vec<NodeFacts>, StorageError> {
+        self.read("ledger.nodes", move |conn| chat::nodes(conn, limit)).await
+    }
+
+    async fn create_sign_in(&self, key: SecretHash, member: MemberId) -> Result<Timestamp, ManageError> {
+        self.write("ledger.create_sign_in", move |conn, world| signin::create(conn, world.now(), key, member))
+            .await
+    }
+
+    async fn open_session(
+        &self,
+        key: SecretHash,
+        session: SecretHash,
+    ) -> Result<Option<Session>, StorageError> {
+        self.write("ledger.open_session", move |conn, world| signin::open(conn, world.now(), key, session))
+            .await
+    }
+
+    async fn session(&self, session: SecretHash) -> Result<Option<Session>, StorageError> {
+        let now = self.world.now();
+        self.read("ledger.session", move |conn| signin::resolve(conn, now, session)).await
+    }
+
+    async fn end_session(&self, session: SecretHash) -> Result<bool, StorageError> {
+        self.write("ledger.end_session", move |conn, world| signin::end(conn, world.now(), session)).await
+    }
+
+    async fn create_socket_ticket(
+        &self,
+        ticket: SecretHash,
+        credential: SecretHash,
+    ) -> Result<Timestamp, StorageError> {
+        self.write("ledger.create_socket_ticket", move |conn, world| {
+            signin::create_ticket(conn, world.now(), ticket, credential)
+        })
+        .await
+    }
+
+    async fn use_socket_ticket(&self, ticket: SecretHash) -> Result<Option<SecretHash>, StorageError> {
+        self.write("ledger.use_socket_ticket", move |conn, world| {
+            signin::use_ticket(conn, world.now(), ticket)
+        })
+        .await
     }
 
     async fn members(&self, after: Option<&MemberName>, limit: usize) -> Result<Vec<Member>, StorageError> {
@@ -431,6 +541,66 @@ impl Ledger for SqliteLedger {
 
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
         self.read("ledger.pushes", move |conn| webhook::pushes(conn, id)).await
+    }
+
+    async fn hub_write(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
+        if crate::planted::planted(crate::planted::IDEM_OWN_TRANSACTION) {
+            return self.hub_write_in_two_transactions(write).await;
+        }
+        self.write("ledger.hub_write", move |conn, world| {
+            let (outcome, row) = hub::write(conn, world, &write)?;
+            row.iter().try_for_each(|row| hub::store_key(conn, row))?;
+            Ok::<_, StorageError>(outcome)
+        })
+        .await
+    }
+
+    async fn hub_known(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+    ) -> Result<Option<HubKnown>, StorageError> {
+        let key = key.clone();
+        self.read("ledger.hub_known", move |conn| hub::known(conn, principal, &key)).await
+    }
+
+    async fn hub_key_status(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+        created_at: Option<Timestamp>,
+        fence: Fence,
+    ) -> Result<HubKeyStatus, StorageError> {
+        let key = key.clone();
+        match fence {
+            Fence::None => {
+                let now = self.world.now();
+                self.read("ledger.hub_key_status", move |conn| {
+                    hub::ask(conn, now, principal, &key, created_at)
+                })
+                .await
+            }
+            Fence::Retire => {
+                self.write("ledger.hub_fence", move |conn, world| {
+                    hub::fence(conn, world.now(), principal, &key, created_at)
+                })
+                .await
+            }
+        }
+    }
+
+    async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError> {
+        let id = id.clone();
+        self.read("ledger.hub_record", move |conn| hub::record(conn, kind, &id)).await
+    }
+
+    async fn hub_list(&self, kind: RecordKind, after: u64, limit: usize) -> Result<HubPage, StorageError> {
+        self.read("ledger.hub_list", move |conn| hub::list(conn, kind, after, limit)).await
+    }
+
+    async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_hub_keys", move |conn, world| hub::expire_keys(conn, world.now(), limit))
+            .await
     }
 
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {

@@ -60,15 +60,17 @@ pub enum ConversationKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ConversationState {
-    /// It does.
-    Open = 0,
+    /// It does, and somebody works on it.
+    Active = 0,
     /// It does not.
     Closed = 1,
+    /// It does, and nobody works on it now.
+    Paused = 2,
 }
 
 stored_words! {
     ConversationKind "kind" "topic or dm" { Topic "topic" Dm "dm" }
-    ConversationState "state" "open or closed" { Open "open" Closed "closed" }
+    ConversationState "state" "active, paused or closed" { Active "active" Closed "closed" Paused "paused" }
 }
 
 /// Rows of a log and the log's head, from ONE read: what follows `cursor` joins them without gap or repeat.
@@ -116,7 +118,7 @@ pub struct ConversationRow {
     pub place: Place,
     /// Topic or dm.
     pub kind: ConversationKind,
-    /// Open or closed.
+    /// Whether it takes messages.
     pub state: ConversationState,
     /// Messages so far.
     pub head: u64,
@@ -126,6 +128,10 @@ pub struct ConversationRow {
     pub awaiting: Option<Awaiting>,
     /// How often `awaiting` changed.
     pub awaiting_rev: u64,
+    /// The last row the reader has read.
+    pub read: u64,
+    /// Others' messages after it, counted up to a bound.
+    pub unread: u64,
 }
 
 /// A conversation waits for an answer.

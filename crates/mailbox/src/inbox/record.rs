@@ -4,7 +4,7 @@
 //! - A message past its own deadline is acked `expired` and not stored; one stored in time stays.
 //! - A row that cannot be stored is refused by name and stops nobody else in its frame.
 
-use model::{ClientMessageId, ConversationId, DeliveryRung, MemberId, MessageId, Timestamp};
+use model::{ClientMessageId, ConversationId, DeliveryRung, MemberId, MessageId, Priority, Timestamp};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, named_params};
 use sqlite::StorageError;
 
@@ -34,6 +34,8 @@ pub struct Arrived {
     pub read_at: Option<Timestamp>,
     /// Whether an earlier life of this inbox may have had it.
     pub redelivered: bool,
+    /// Orders its recipient's turns between conversations.
+    pub priority: Priority,
 }
 
 /// What became of one arrival, true after the commit.
@@ -166,7 +168,7 @@ fn insert(conn: &Connection, row: &Arrived, now: Timestamp) -> rusqlite::Result<
         ":sender": Sql(&row.sender), ":client_message_id": Sql(&row.client_message_id),
         ":recipient": Sql(&row.recipient), ":message": Sql(&row.id), ":conversation": Sql(&row.conversation),
         ":history_id": row.history_id, ":deliver_by": Sql(&row.deliver_by), ":now": Sql(&now),
-        ":read_at": Sql(&row.read_at), ":redelivered": row.redelivered,
+        ":read_at": Sql(&row.read_at), ":redelivered": row.redelivered, ":priority": Sql(&row.priority),
     })?;
     let seq = conn.last_insert_rowid();
     conn.prepare_cached(sql::RECORD_INSERT_ENVELOPE)?

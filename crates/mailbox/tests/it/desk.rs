@@ -175,6 +175,7 @@ impl Desk {
             deliver_by: None,
             read_at: None,
             redelivered: false,
+            priority: model::Priority::Next,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Words about members, meshes and their tokens.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 
@@ -14,6 +16,41 @@ pub enum Agent {
     },
     /// List the mesh's members
     List,
+    /// Answer an agent's messages with a program: one process a message
+    Run(RunAgent),
+    /// Started by `agent run` between itself and the program
+    #[command(hide = true)]
+    Keep(KeepProgram),
+}
+
+/// See [`Agent::Run`].
+#[derive(Debug, clap::Args)]
+pub struct RunAgent {
+    /// The agent's name; made when it is new
+    pub name: String,
+    /// How long one message may take
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = super::seconds)]
+    pub timeout: Duration,
+    /// End when nothing waits any more
+    #[arg(long)]
+    pub drain: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// See [`Agent::Keep`].
+#[derive(Debug, clap::Args)]
+pub struct KeepProgram {
+    /// Held while the program runs
+    #[arg(long)]
+    pub lock: PathBuf,
+    /// The process that asked for it
+    #[arg(long)]
+    pub parent: u32,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub program: Vec<OsString>,
 }
 
 /// An invite for one join.

@@ -3,16 +3,21 @@
 mod agent;
 mod broker;
 mod daemon;
+mod demo;
 mod detach;
+mod doctor;
 mod down;
 mod explain;
 mod inbox;
 mod invite;
+mod mcp;
 mod mend;
 mod mesh;
 mod outbox;
+mod relay;
 mod reply;
 mod send;
+mod signin;
 mod status;
 mod token;
 mod topic;
@@ -36,7 +41,7 @@ pub struct Context {
     pub output: Output,
     pub mesh: Option<String>,
     pub act_as: Option<String>,
-    /// Holds the token of the agent that asks.
+    /// Holds an agent's token; `--as` wins over it, because the environment may name the file.
     pub agent_token_file: Option<PathBuf>,
 }
 
@@ -51,13 +56,21 @@ impl Context {
         Ok(self.any_door()?.with(None, self.mesh.clone()))
     }
 
+    /// The agent's token that was named, when nobody is named by `--as`.
+    pub fn token(&self) -> Result<Option<Secret>, Failure> {
+        match &self.agent_token_file {
+            Some(file) if self.act_as.is_none() => crate::local::read_token(file).map(Some),
+            Some(_) | None => Ok(None),
+        }
+    }
+
     /// Whoever brings a token is judged by it, whatever is asked.
     fn any_door(&self) -> Result<LocalDoor, Failure> {
         let door = LocalDoor::of(&self.home)?;
-        let Some(path) = &self.agent_token_file else { return Ok(door) };
-        let token = std::fs::read_to_string(path)
-            .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", path.display())))?;
-        Ok(door.by(Secret::from(token.trim().to_owned())))
+        Ok(match self.token()? {
+            Some(token) => door.with_token(&token),
+            None => door,
+        })
     }
 }
 
@@ -80,14 +93,19 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Watch(watch) => watch::run(watch, &context).await,
         Command::Reply(reply) => reply::run(reply, &context).await,
         Command::Explain { id } => explain::run(&id, &context).await,
+        Command::Demo => demo::run(&context).await,
+        Command::Doctor(asked) => doctor::run(asked, &context).await,
         Command::Topic(topic) => topic::run(topic, &context).await,
         Command::Agent(agent) => agent::run(agent, &context).await,
+        Command::Mcp(mcp) => mcp::run(mcp, &context).await,
         Command::Invite(invite) => invite::run(invite, &context).await,
         Command::Join(join) => invite::join(join, &context).await,
         Command::Mesh(mesh) => mesh::run(mesh, &context).await,
+        Command::Signin => signin::run(&context).await,
         Command::Token(token) => token::run(token, &context).await,
         Command::Webhook(webhook) => webhook::run(webhook, &context).await,
         Command::Daemon(daemon) => daemon::run(daemon, &context).await,
         Command::Broker(broker) => broker::run(broker, &context).await,
+        Command::Relay(relay) => relay::run(relay, &context).await,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::{ErrorCode, Rung, limits};
 use serde_json::value::RawValue;
-use wire::local::{MeshHealth, MeshList, OutboxItem, SendAnswer, SendRequest};
+use wire::local::{MeshHealth, MeshList, OutboxItem, SendAnswer, SendRequest, destination};
 
 use super::Context;
 use crate::args;
@@ -51,17 +51,6 @@ fn request(asked: &args::Send, mesh: Option<String>) -> Result<SendRequest, Fail
         mesh,
         ..SendRequest::default()
     })
-}
-
-/// The shell's spellings of a destination as the wire knows it: `#` opens a comment in a shell, so
-/// `topic:NAME` says the same, and a bare name is a member.
-pub fn destination(to: &str) -> String {
-    let is_key = to.len() == 64 && to.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match to.strip_prefix("topic:") {
-        Some(topic) => format!("#{topic}"),
-        None if to.starts_with(['#', '@']) || is_key => to.to_owned(),
-        None => format!("@{to}"),
-    }
 }
 
 /// The words themselves, or what stands on stdin.
@@ -233,25 +222,4 @@ fn print_accepted(item: &OutboxItem, output: &Output) {
         None => String::new(),
     };
     output.fact_with_id("accepted", &format!("by the broker{took}"), &place);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shells_spellings_become_the_wires() {
-        let key = "ab".repeat(32);
-        for (typed, wire) in [
-            ("me", "@me"),
-            ("@me", "@me"),
-            ("ci", "@ci"),
-            ("@ci", "@ci"),
-            ("#alerts", "#alerts"),
-            ("topic:alerts", "#alerts"),
-            (key.as_str(), key.as_str()),
-        ] {
-            assert_eq!(destination(typed), wire);
-        }
-    }
 }

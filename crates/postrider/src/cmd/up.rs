@@ -17,7 +17,7 @@ use super::Context;
 use crate::clock::clock;
 use crate::fabric::OWN_MESH;
 use crate::failure::{Exit, Failure};
-use crate::home::{audit, ledger, shown};
+use crate::home::{audit, ledger, shown, socket};
 use crate::local::LocalDoor;
 use crate::output::{Form, Output};
 use crate::{args, fabric, journal};
@@ -37,8 +37,7 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let first_time = !home.config().exists();
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (clock(), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
-    let local = fabric::Setup::local(fabric::Store::Sqlite(ledger(home)));
-    let setup = fabric::Setup { webhook_allowed_hosts, ..local };
+use crate::home::{audit, ledger, shown, socket};
     let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
     let stop = CancellationToken::new();
     let config = daemon::Config {
@@ -46,13 +45,14 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
         clock: clock.clone(),
         entropy,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        roles: vec!["broker".to_owned(), "daemon".to_owned()],
+        roles: vec!["broker".to_owned(), "chat".to_owned(), "daemon".to_owned()],
         page_url: Some(fabric.url.clone()),
         own_mesh: Some(OwnMesh {
             slug: OWN_MESH.to_owned(),
             url: fabric.url.clone(),
             invites: fabric.invites(),
         }),
+        more_routes: super::mcp::routes(home)?,
         surroundings: Surroundings::read(|name| std::env::var(name).ok()),
         stop: stop.clone(),
     };
@@ -70,8 +70,17 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     };
     if let Some(health) = health {
         let sync = sync_time(home, clock.as_ref());
+        let page = page_link(&fabric, &health).await;
         print_ready(
-            &Ready { home, health: &health, url: &fabric.url, daemon: &daemon, first_time, sync },
+            &Ready {
+                home,
+                health: &health,
+                url: &fabric.url,
+                page: &page,
+                daemon: &daemon,
+                first_time,
+                sync,
+            },
             output,
         );
     }
@@ -169,6 +178,19 @@ async fn settled(home: &Home) -> Result<Option<Health>, Failure> {
     }
 }
 
+/// The page's address with a key that signs this home's person in, once.
+async fn page_link(fabric: &fabric::Fabric, health: &Health) -> String {
+    let own = health.meshes.iter().find(|mesh| mesh.mesh == OWN_MESH);
+    let Some(Ok(person)) = own.map(|mesh| mesh.person.parse()) else { return fabric.url.clone() };
+    match fabric.broker.sign_in(&person).await {
+        Ok(made) => super::signin::link(&fabric.url, &made.key),
+        Err(error) => {
+            tracing::warn!(%error, "no link for signing in could be made");
+            fabric.url.clone()
+        }
+    }
+}
+
 /// What one synced write costs on this disk.
 fn sync_time(home: &Home, clock: &dyn Clock) -> Option<Duration> {
     let path = home.daemon().join("sync-probe");
@@ -189,6 +211,7 @@ struct Ready<'a> {
     home: &'a Home,
     health: &'a Health,
     url: &'a str,
+    page: &'a str,
     daemon: &'a Daemon,
     first_time: bool,
     sync: Option<Duration>,
@@ -201,6 +224,7 @@ fn print_ready(ready: &Ready<'_>, output: &Output) {
         Form::Json => output.json(&serde_json::json!({
             "event": "ready",
             "url": ready.url,
+            "page": ready.page,
             "socket": ready.daemon.socket(),
             "home": ready.home.root(),
             "person": person,
@@ -216,7 +240,7 @@ fn print_ready(ready: &Ready<'_>, output: &Output) {
             let sync = ready
                 .sync
                 .map_or_else(String::new, |sync| format!(" ({:.1} ms here)", sync.as_secs_f64() * 1_000.0));
-            output.fact("broker", ready.url);
+            output.fact("page", ready.page);
             output.fact("you", &format!("{person} on {node}"));
             output.fact("socket", &shown(ready.daemon.socket()));
             output.fact("runs", &ready.health.roles.join(", "));

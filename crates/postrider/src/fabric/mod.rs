@@ -1,8 +1,10 @@
 //! The fabric door: a broker over its books, served on one address.
 
+mod panel;
 mod store;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use broker::{Broker, Config, Parts};
 use daemon::Invites;
 use ledger::{MeshSetup, Policies};
 use model::webhook::Host;
-use model::{Clock, Entropy, ErrorCode};
+use model::{Clock, Entropy, ErrorCode, limits};
 use net::Secret;
 use net::guard::{Hosts, Origins, Policy, Site, protect, with_fallbacks};
 use net::handshake::Invite;
@@ -50,6 +52,8 @@ pub struct Setup {
     pub message_retention: Option<Duration>,
     /// Private hosts that webhooks may reach.
     pub webhook_allowed_hosts: Vec<Host>,
+    /// The local door of the home in this process, for its person's browser.
+    pub local_door: Option<PathBuf>,
 }
 
 /// A broker on its door.
@@ -79,6 +83,7 @@ impl Setup {
             identity: None,
             message_retention: None,
             webhook_allowed_hosts: Vec::new(),
+            local_door: None,
         }
     }
 }
@@ -107,6 +112,9 @@ impl Fabric {
                 public_url: setup.public_url.clone(),
                 message_retention: setup.message_retention,
                 webhook_allowed_hosts: setup.webhook_allowed_hosts,
+                secure_page: setup.identity.is_some()
+                    || setup.public_url.as_ref().is_some_and(|url| url.starts_with("https://")),
+                subscriber_stall_max: limits::SUBSCRIBER_STALL_MAX,
             },
         };
         let broker = Broker::open(parts)
@@ -117,7 +125,11 @@ impl Fabric {
             if setup.identity.is_some() { net::guard::Scheme::Https } else { net::guard::Scheme::Http };
         let public = setup.public_url.as_deref().and_then(Site::of_url);
         let policy = Policy::new(Hosts::listed(address, scheme, public), Origins::Own);
-        let router = protect(with_fallbacks(broker.router()), policy);
+        let mut routes = broker.router();
+        if let Some(socket) = setup.local_door {
+            routes = routes.merge(panel::routes(broker.clone(), socket));
+        }
+        let router = protect(with_fallbacks(routes), policy);
         let door = match setup.identity {
             Some(identity) => Door::tls(listener, identity),
             None => Door::tcp(listener),

@@ -165,20 +165,6 @@ fn a_second_home_joins_by_invite_and_both_hear_each_other() {
 }
 
 #[test]
-fn explain_names_what_each_observer_knows_also_of_ids_never_seen() {
-    let home = home();
-    let product = up(&home);
-    product.cli(&["send", "@me", "hi", "--id", "x", "--wait", "delivered"]).unwrap().done();
-    let known = &product.cli(&["--json", "explain", "x"]).unwrap().done().json()[0];
-    assert_eq!(known["here"]["receipt"]["rung"], "delivered");
-    assert_eq!(known["broker"]["verdict"], "accepted");
-    let unknown = product.cli(&["--json", "explain", "never"]).unwrap();
-    assert_eq!(unknown.code(), Some(1));
-    assert_eq!(unknown.json()[0]["broker"]["verdict"], "never_seen");
-    assert!(unknown.json()[0]["here"].is_null());
-}
-
-#[test]
 fn a_recipient_who_is_away_is_no_error_and_has_its_mail_when_it_is_back() {
     let (first, second) = (home(), home());
     let broker = up(&first);

@@ -187,7 +187,7 @@ impl Node {
     }
 }
 
-fn ready_line(process: &Process) -> Result<Value, FleetError> {
+pub(super) fn ready_line(process: &Process) -> Result<Value, FleetError> {
     let parsed = |line: &str| serde_json::from_str::<Value>(line).ok();
     let is_ready = |line: &str| parsed(line).is_some_and(|value| value["event"] == "ready");
     let line = process.line(Channel::Stdout, "its ready line", READY_BOUND, is_ready)?;

@@ -1,5 +1,8 @@
 -- Topics, and direct conversations from either end; one's own has both ends and counts once.
-SELECT c.id, c.topic, p.name, c.kind, c.state, c.head_seq, c.head_ts_us, c.awaiting_seq, a.id, c.awaiting_rev
+SELECT c.id, c.topic, p.name, c.kind, CASE WHEN c.state = 0 AND c.paused THEN 2::smallint ELSE c.state END, c.head_seq, c.head_ts_us,
+    c.awaiting_seq, a.id, c.awaiting_rev, coalesce(r.seq, 0),
+    (SELECT count(*) FROM (SELECT 1 FROM message m
+        WHERE m.conversation = c.number AND m.seq > coalesce(r.seq, 0) AND m.sender <> reader.number LIMIT $3) unread)
 FROM member reader
 JOIN conversation c ON c.number IN (
     SELECT t.number FROM conversation t WHERE t.topic IS NOT NULL
@@ -7,5 +10,6 @@ JOIN conversation c ON c.number IN (
     UNION ALL SELECT h.number FROM conversation h WHERE h.hi = reader.number)
 LEFT JOIN member p ON p.number = CASE WHEN c.lo = reader.number THEN c.hi ELSE c.lo END
 LEFT JOIN member a ON a.number = c.awaiting_by
+LEFT JOIN read_mark r ON r.member = reader.number AND r.conversation = c.number
 WHERE reader.id = $1 AND reader.removed_at IS NULL
 ORDER BY c.head_ts_us DESC, c.number DESC LIMIT $2

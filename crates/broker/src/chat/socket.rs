@@ -1,0 +1,273 @@
+//! `/v1/subscribe`: one connection and the conversations it follows.
+//!
+//! - Frames of a connection are handled in order. A subscription that is replaced or ended has said its last word
+//!   before the next frame is looked at, so that a `pong` is a barrier.
+//! - What cannot be understood is answered; the socket stays open.
+//! - A reader that takes nothing for too long is closed with 4408. It loses nothing: it resumes from its cursor.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use model::{ConversationId, Cursor, ErrorCode, limits};
+use net::respond::Refusal;
+use net::socket::{Bounds, Close, Ended, Reader, Socket, Text, TrySendError, Upgrade, Writer};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use wire::chat::{CLOSE_SLOW_CONSUMER, CLOSE_UNAUTHORIZED, FrameError, FromSubscriber, ToSubscriber};
+
+use super::escalation::{self, Edge};
+use super::room::Place;
+use super::subscription::{Gone, Outlet, Subscription};
+use crate::broker::{Shared, storage_refused};
+use crate::credential::Credential;
+use crate::direct::lacks;
+use crate::openapi::Refusals;
+use crate::wayin::hash_of;
+
+/// A WebSocket that follows conversations: subprotocols `postrider.v1` and `ticket.<T>`, or an API token.
+#[utoipa::path(
+    get,
+    path = "/v1/subscribe",
+    tag = "conversations",
+    responses((status = 101), Refusals),
+    security(("token" = ["read"]))
+)]
+pub(super) async fn subscribe(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    upgrade: Upgrade,
+) -> Result<Response, Refusal> {
+    let credential = credential(&shared, &headers, &upgrade).await?;
+    if !credential.scopes.read {
+        return Err(lacks("read"));
+    }
+    let stopping = upgrade.connection().stopping().clone();
+    let bounds = Bounds { waiting_frames_max: limits::SUBSCRIBER_FRAMES_MAX, ..Bounds::default() };
+    Ok(upgrade.with_bounds(bounds).accept(move |socket| async move {
+        shared.metrics.subscribers_active.add(1);
+        let metrics = shared.clone();
+        let work = converse(shared, credential, socket);
+        tokio::select! {
+            () = work => {}
+            () = stopping.cancelled() => {}
+        }
+        metrics.metrics.subscribers_active.add(-1);
+    }))
+}
+
+/// A browser cannot send headers with an upgrade, so it brings a ticket; a program may send its token.
+async fn credential(shared: &Shared, headers: &HeaderMap, upgrade: &Upgrade) -> Result<Credential, Refusal> {
+    if headers.contains_key(AUTHORIZATION) {
+        return shared.credential(&http::Method::GET, headers).await;
+    }
+    let refused = || Refusal::plain(ErrorCode::InvalidTicket);
+    let ticket = hash_of(&upgrade.ticket()?);
+    let storage = |error| storage_refused(&error);
+    let hash = shared.ledger.use_socket_ticket(ticket).await.map_err(storage)?.ok_or_else(refused)?;
+    shared.credential_of(hash).await.map_err(storage)?.ok_or_else(refused)
+}
+
+async fn converse(shared: Arc<Shared>, credential: Credential, socket: Socket) {
+    let (reader, writer) = socket.split();
+    let edges = shared.escalations.edges();
+    let out = Out { writer, stall_max: shared.config.subscriber_stall_max };
+    let mut connection =
+        Connection { shared, credential, out, following: HashMap::new(), level: HashMap::new() };
+    if connection.tell_waiting().await.is_ok() {
+        connection.serve(reader, edges).await;
+    }
+}
+
+/// A connection's own state: what it follows.
+struct Connection {
+    shared: Arc<Shared>,
+    credential: Credential,
+    out: Out,
+    following: HashMap<ConversationId, Following>,
+    /// What the level said of each conversation that waits: an earlier edge is no news.
+    level: HashMap<ConversationId, u64>,
+}
+
+/// A running subscription; ends when dropped.
+struct Following(Option<JoinHandle<()>>);
+
+/// The connection's one writer.
+#[derive(Clone)]
+struct Out {
+    writer: Writer,
+    stall_max: Duration,
+}
+
+impl Connection {
+    async fn serve(&mut self, mut reader: Reader, mut edges: broadcast::Receiver<Arc<Edge>>) {
+        let mut check = interval(limits::CREDENTIAL_CHECK_EVERY);
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        check.reset();
+        loop {
+            let served = tokio::select! {
+                frame = reader.next() => match frame {
+                    Ok(text) => self.answer(&text).await,
+                    Err(ended) => return log_end(&ended),
+                },
+                edge = edges.recv() => match edge {
+                    Ok(edge) => self.tell_edge(&edge).await,
+                    // Too far behind to be told each: the level says all of it.
+                    Err(RecvError::Lagged(_)) => self.tell_waiting().await,
+                    Err(RecvError::Closed) => return,
+                },
+                _ = check.tick() => self.check_credential().await,
+            };
+            if served.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn answer(&mut self, text: &str) -> Result<(), Gone> {
+        match FromSubscriber::parse(text) {
+            Ok(FromSubscriber::Ping) => self.out.say(&ToSubscriber::Pong).await,
+            Ok(FromSubscriber::Unsubscribe { conversation_id }) => {
+                if let Ok(id) = conversation_id.parse() {
+                    self.end(id).await;
+                }
+                Ok(())
+            }
+            Ok(FromSubscriber::Subscribe { conversation_id, since_cursor, sub }) => {
+                self.follow(conversation_id, &since_cursor, sub).await
+            }
+            Err(refused) => self.out.say(&refused).await,
+        }
+    }
+
+    async fn follow(&mut self, asked: String, since: &str, sub: Option<String>) -> Result<(), Gone> {
+        let refused = |code| ToSubscriber::refused(code, Some(asked.clone()), sub.clone());
+        let Ok(cursor) = since.parse::<Cursor>() else {
+            return self.out.say(&refused(FrameError::InvalidCursor)).await;
+        };
+        // An id of another form is one that nobody has: silent like any other that is not there.
+        let conversation = asked.parse().unwrap_or(ConversationId::from_bytes([0; 16]));
+        self.end(conversation).await;
+        if self.following.len() >= limits::SUBSCRIPTIONS_MAX {
+            return self.out.say(&refused(FrameError::TooManySubscriptions)).await;
+        }
+        let subscription = Subscription {
+            shared: self.shared.clone(),
+            reader: self.credential.member.id,
+            conversation,
+            asked,
+            sub,
+            cursor,
+        };
+        let out = self.out.clone();
+        let task = tokio::spawn(async move {
+            // Whoever is gone is noticed by the connection's reader.
+            let _ = subscription.run(out).await;
+        });
+        self.following.insert(conversation, Following(Some(task)));
+        Ok(())
+    }
+
+    /// Ends a subscription; afterwards it says nothing more.
+    async fn end(&mut self, conversation: ConversationId) {
+        if let Some(following) = self.following.remove(&conversation) {
+            following.end().await;
+        }
+    }
+
+    async fn tell_waiting(&mut self) -> Result<(), Gone> {
+        match escalation::waiting(&self.shared, self.credential.member.id).await {
+            Ok(escalations) => {
+                self.level = escalations.iter().map(|one| (one.conversation_id, one.rev)).collect();
+                self.out.say(&ToSubscriber::Escalations { escalations }).await
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what waits for an answer was not read");
+                self.out.writer.close(Close::new(Close::GOING_AWAY, ErrorCode::Unavailable.code()));
+                Err(Gone)
+            }
+        }
+    }
+
+    async fn tell_edge(&mut self, edge: &Edge) -> Result<(), Gone> {
+        let (conversation, rev) = edge.number();
+        if self.level.get(&conversation).is_some_and(|known| rev <= *known) {
+            return Ok(());
+        }
+        match edge.frame_for(self.credential.member.id) {
+            Some(frame) => self.out.say(&frame).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn check_credential(&mut self) -> Result<(), Gone> {
+        match self.shared.credential_of(self.credential.hash).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => {
+                let code = ErrorCode::Unauthorized.code();
+                self.out.writer.close(Close::new(CLOSE_UNAUTHORIZED, code));
+                Err(Gone)
+            }
+            // Unknown is not gone: the next check asks again.
+            Err(error) => {
+                tracing::warn!(%error, "a subscriber's credential was not checked");
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Out {
+    async fn send(&self, text: Text) -> Result<(), Gone> {
+        let text = match self.writer.try_send(text.clone()) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Stalled) => text,
+            Err(TrySendError::Gone | TrySendError::TooLarge) => return Err(Gone),
+        };
+        match timeout(self.stall_max, self.writer.send(text)).await {
+            Ok(sent) => sent.map_err(|_| Gone),
+            Err(_) => {
+                self.writer.close(Close::new(CLOSE_SLOW_CONSUMER, "slow_consumer"));
+                Err(Gone)
+            }
+        }
+    }
+}
+
+impl Outlet for Out {
+    async fn message(&mut self, frame: Text, _: Place) -> Result<(), Gone> {
+        self.send(frame).await
+    }
+
+    async fn say(&mut self, frame: &ToSubscriber) -> Result<(), Gone> {
+        self.send(frame.text().into()).await
+    }
+}
+
+impl Following {
+    async fn end(mut self) {
+        if let Some(task) = self.0.take() {
+            task.abort();
+            // It is either done or cancelled; both are over.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+fn log_end(ended: &Ended) {
+    tracing::debug!(%ended, "a subscriber left");
+}

@@ -1,0 +1,218 @@
+//! One follower of one log: a loop that owns its cursor.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::{Followed, Follower, HistoryError};
+use model::{ConversationId, Cursor, Epoch, MemberId, limits};
+use net::socket::Text;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use wire::chat::{FrameError, ToSubscriber};
+
+use super::room::{self, Next, Place, Row};
+use crate::broker::Shared;
+
+/// Between two looks for a log that is not there, or not to be read.
+const ABSENT_LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Where a follower's frames go.
+pub(super) trait Outlet: Send {
+    /// Hands a message over; the frame and its place.
+    fn message(&mut self, frame: Text, place: Place) -> impl Future<Output = Result<(), Gone>> + Send;
+
+    /// Says something else.
+    fn say(&mut self, frame: &ToSubscriber) -> impl Future<Output = Result<(), Gone>> + Send;
+}
+
+/// The follower is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// What a follower asked for.
+pub(super) struct Subscription {
+    pub(super) shared: Arc<Shared>,
+    pub(super) reader: MemberId,
+    pub(super) conversation: ConversationId,
+    /// The conversation as the follower spelled it.
+    pub(super) asked: String,
+    pub(super) sub: Option<String>,
+    pub(super) cursor: Cursor,
+}
+
+/// What the ledger says about the place a follower is at.
+enum Read {
+    Rows(Followed),
+    /// There is no such log for this reader.
+    Absent,
+    /// The place is gone; the log's generation, when there is one.
+    Expired {
+        first_available: Cursor,
+    },
+    Invalid,
+    /// Not now.
+    Failed,
+}
+
+impl Subscription {
+    /// Follows the log until the follower is gone, or the place is.
+    pub(super) async fn run(mut self, mut out: impl Outlet) -> Result<(), Gone> {
+        // Nothing until the follower was told that it is caught up; then the generation it knows.
+        let mut told: Option<Epoch> = None;
+        loop {
+            let read = self.read().await;
+            let followed = match read {
+                Read::Rows(followed) => followed,
+                Read::Absent => {
+                    if self.cursor != Cursor::Start {
+                        return self.over(&mut out, told, Cursor::Start).await;
+                    }
+                    if told.is_none() {
+                        told = Some(0);
+                        out.say(&self.subscribed(0)).await?;
+                    }
+                    self.wait_for_commit(ABSENT_LOOK_EVERY).await;
+                    continue;
+                }
+                Read::Expired { first_available } => {
+                    return self.over(&mut out, told, first_available).await;
+                }
+                Read::Invalid => return out.say(&self.refused(FrameError::InvalidCursor)).await,
+                Read::Failed => return out.say(&self.refused(FrameError::Unavailable)).await,
+            };
+            let generation = followed.epoch;
+            if told.is_some_and(|known| known != generation) {
+                return self.over(&mut out, told, Cursor::Start).await;
+            }
+            let (has_more, place, ending) = self.hand_over(&mut out, followed).await?;
+            if has_more {
+                continue;
+            }
+            if told.is_none() {
+                told = Some(generation);
+                out.say(&self.subscribed(generation)).await?;
+            }
+            if ledger::planted::reads_by_time() {
+                // The room counts on numbers without gaps.
+                self.wait_for_commit(limits::QUIET_READ_PAUSE).await;
+            } else {
+                self.live(&mut out, place, &ending).await?;
+            }
+        }
+    }
+
+    async fn read(&self) -> Read {
+        let reader = Follower::Member(self.reader);
+        let read = self.shared.ledger.follow(self.conversation, reader, self.cursor, limits::CATCH_UP_ROWS);
+        match read.await {
+            Ok(Some(followed)) => Read::Rows(followed),
+            Ok(None) => Read::Absent,
+            Err(HistoryError::InvalidCursor) => Read::Invalid,
+            Err(HistoryError::CursorExpired { first_available }) => Read::Expired { first_available },
+            Err(HistoryError::Storage(error)) => {
+                tracing::warn!(%error, "a subscription's log was not read");
+                Read::Failed
+            }
+        }
+    }
+
+    /// Rows of an own read. Answers whether more follow, where the follower is now, and how its frames end.
+    async fn hand_over(
+        &mut self,
+        out: &mut impl Outlet,
+        followed: Followed,
+    ) -> Result<(bool, Place, Arc<str>), Gone> {
+        let name = followed.name.as_ref().map_or_else(String::new, ToString::to_string);
+        let ending = room::ending(&name, self.sub.as_deref());
+        let mut place = Place { epoch: followed.epoch, seq: followed.from, cursor: self.cursor };
+        for row in &followed.rows {
+            let row = Row::new(self.conversation, followed.epoch, row);
+            out.message(row.frame(&ending), row.place).await?;
+            place = row.place;
+            self.cursor = place.cursor;
+        }
+        Ok((followed.has_more, place, ending))
+    }
+
+    /// Follows the room until it cannot say what comes next, or it is time to ask the ledger whether this reader
+    /// may still read.
+    async fn live(&mut self, out: &mut impl Outlet, mut place: Place, ending: &Arc<str>) -> Result<(), Gone> {
+        let room = self.shared.rooms.join(&self.shared, self.conversation, place);
+        let mut changes = room.changes();
+        let until = Instant::now() + limits::CREDENTIAL_CHECK_EVERY;
+        loop {
+            changes.mark_unchanged();
+            match room.after(&place) {
+                Next::Rows(rows) => {
+                    for row in rows {
+                        out.message(row.frame(ending), row.place).await?;
+                        place = row.place;
+                        self.cursor = place.cursor;
+                    }
+                }
+                Next::Nothing => match timeout_at(until, changes.changed()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) | Err(_) => return Ok(()),
+                },
+                Next::Elsewhere => {
+                    // The room may not have noticed yet that its log begins anew; it is told, and given a moment.
+                    self.shared.rooms.ring(self.conversation);
+                    let _ = timeout(limits::HEADS_LOOK_EVERY, changes.changed()).await;
+                    return Ok(());
+                }
+            }
+            if Instant::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Until something was committed, but not sooner than after `pause`: whether it was to this log nobody knows.
+    async fn wait_for_commit(&self, pause: Duration) {
+        let mut committed = self.shared.ledger.committed();
+        sleep(pause).await;
+        let _ = timeout(limits::SAFETY_POLL_EVERY, committed.changed()).await;
+    }
+
+    /// The place is gone. A follower that was caught up is told of a new generation as such.
+    async fn over(
+        &self,
+        out: &mut impl Outlet,
+        told: Option<Epoch>,
+        first_available: Cursor,
+    ) -> Result<(), Gone> {
+        if let Some(known) = told
+            && let Some(generation) = self.generation().await
+            && generation != known
+        {
+            let (conversation_id, sub) = (self.asked.clone(), self.sub.clone());
+            return out.say(&ToSubscriber::Reset { conversation_id, sub, generation }).await;
+        }
+        let refused = match self.refused(FrameError::CursorExpired) {
+            ToSubscriber::Error { code, message, conversation_id, sub, .. } => {
+                let first_available = Some(first_available.to_string());
+                ToSubscriber::Error { code, message, conversation_id, sub, first_available }
+            }
+            other => other,
+        };
+        out.say(&refused).await
+    }
+
+    async fn generation(&self) -> Option<Epoch> {
+        let heads = self.shared.ledger.heads(&[self.conversation]).await.ok()?;
+        heads.first().map(|head| head.epoch)
+    }
+
+    fn subscribed(&self, generation: Epoch) -> ToSubscriber {
+        ToSubscriber::Subscribed {
+            conversation_id: self.asked.clone(),
+            sub: self.sub.clone(),
+            cursor: self.cursor.to_string(),
+            generation,
+        }
+    }
+
+    fn refused(&self, code: FrameError) -> ToSubscriber {
+        ToSubscriber::refused(code, Some(self.asked.clone()), self.sub.clone())
+    }
+}

@@ -1,0 +1,1 @@
+DELETE FROM escalation WHERE at <= $1

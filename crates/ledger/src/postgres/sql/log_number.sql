@@ -1,0 +1,1 @@
+SELECT number, head_seq - floor_seq FROM conversation WHERE id = $1

@@ -1,0 +1,2 @@
+INSERT INTO read_mark (member, conversation, seq) VALUES ($1, $2, $3)
+ON CONFLICT (member, conversation) DO UPDATE SET seq = greatest(read_mark.seq, excluded.seq)

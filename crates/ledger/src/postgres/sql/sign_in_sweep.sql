@@ -1,0 +1,1 @@
+DELETE FROM sign_in WHERE expires_at <= $1

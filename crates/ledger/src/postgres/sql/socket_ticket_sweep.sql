@@ -1,0 +1,1 @@
+DELETE FROM socket_ticket WHERE expires_at <= $1

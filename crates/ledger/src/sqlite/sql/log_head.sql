@@ -1,0 +1,1 @@
+SELECT id, epoch, head_seq FROM conversation WHERE id = ?1
