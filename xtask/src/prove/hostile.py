@@ -53,10 +53,10 @@ def after_call(context, case, response):
 
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
-    # Most invented names end at the first look-up; half of the calls shall get behind it.
+    # Most invented names end at the first look-up; three of four calls shall get behind it.
     for name, real in (("mesh", "home"), ("id", CONVERSATION)):
         value = (path_parameters or {}).get(name)
-        if isinstance(value, str) and len(value) % 2 == 0:
+        if isinstance(value, str) and len(value) % 4 != 1:
             path_parameters[name] = real
     return path_parameters
 

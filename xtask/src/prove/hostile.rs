@@ -19,8 +19,10 @@ const HOOKS: &str = include_str!("hostile.py");
 const STRANGERS: u64 = 4;
 /// Calls under the planted bug; it shows within a few hundred of them.
 const CONTROL_CALLS: u64 = 1_500;
-/// A run invents at most so many calls for one address; the next seed follows.
-const EXAMPLES: &str = "500";
+/// A run invents at most so many calls for one address; the next run, with the next seed, follows.
+const EXAMPLES: &str = "200";
+/// How the runs of a siege invent, in turn: at random, at the edges of every field, in chains of calls.
+const PHASES: [&str; 3] = ["fuzzing", "coverage", "stateful"];
 
 /// What the hooks counted.
 #[derive(Debug, Default, Deserialize)]
@@ -29,6 +31,14 @@ struct Counted {
     answered: u64,
     statuses: BTreeMap<String, u64>,
     broken: Vec<String>,
+}
+
+/// One run of the tool.
+struct Invention<'a> {
+    phase: &'a str,
+    seed: u64,
+    /// At most so many.
+    calls: u64,
 }
 
 /// Who calls.
@@ -89,12 +99,12 @@ fn control(tool: &Path, binary: &Binary, seed: u64) -> anyhow::Result<Control> {
 fn siege(tool: &Path, besieged: &Besieged, who: Who, calls: u64, seed: u64) -> anyhow::Result<Counted> {
     let folder = tempfile::tempdir()?;
     let mut counted = Counted::default();
-    let mut seed = seed;
-    while counted.begun < calls {
-        let before = counted.begun;
-        counted.add(invent(tool, folder.path(), besieged, who, calls - before, seed)?);
-        ensure!(counted.begun > before, "schemathesis made no call with seed {seed}");
-        seed += 1;
+    for (run, phase) in (seed..).zip(PHASES.iter().cycle()) {
+        if counted.begun >= calls {
+            break;
+        }
+        let invention = Invention { phase, seed: run, calls: calls - counted.begun };
+        counted.add(invent(tool, folder.path(), besieged, who, &invention)?);
     }
     Ok(counted)
 }
@@ -104,20 +114,27 @@ fn invent(
     folder: &Path,
     besieged: &Besieged,
     who: Who,
-    calls: u64,
-    seed: u64,
+    invention: &Invention<'_>,
 ) -> anyhow::Result<Counted> {
     std::fs::write(folder.join("hostile.py"), HOOKS).context("the hooks")?;
     let report = folder.join("report.json");
     let mut command = Command::new(tool);
     command
         .args(["run", &format!("{}/openapi.json", besieged.url()), "--checks", "not_a_server_error"])
-        .args(["--max-examples", EXAMPLES, "--seed", &seed.to_string(), "--workers", "2", "--no-color"])
-        .args(["--max-failures", "1000000", "--continue-on-failure"])
+        .args([
+            "--max-examples",
+            EXAMPLES,
+            "--seed",
+            &invention.seed.to_string(),
+            "--workers",
+            "2",
+            "--no-color",
+        ])
+        .args(["--phases", invention.phase, "--max-failures", "1000000", "--continue-on-failure"])
         .current_dir(folder)
         .env("SCHEMATHESIS_HOOKS", "hostile")
         .env("PYTHONPATH", folder)
-        .env("HOSTILE_CALLS", calls.to_string())
+        .env("HOSTILE_CALLS", invention.calls.to_string())
         .env("HOSTILE_REPORT", &report)
         .env("HOSTILE_CONVERSATION", &besieged.conversation);
     match who {

@@ -14,6 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A row that a planted bug keeps from ending is given so long to end all the same.
 const CONTROL_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How often a control that races with a death is tried.
+const CONTROL_RUNS: u32 = 5;
+
 /// What the walk of a row passes in each state, and what a person's act on it does.
 const CELLS: [(cells::State, &[&str]); 9] = [
     (cells::State::Untried, &["mailbox.claim.after_commit"]),
@@ -52,9 +55,10 @@ fn a_row_in_any_state_survives_the_death_of_its_daemon_once() {
 fn an_answer_before_the_outbox_commit_loses_the_next_message_of_a_lane() {
     let bug = format!("bug:{}:mailbox.accept", "sqlite.answer_before_commit");
     let point = ["mailbox.accept.before_commit"];
-    // The first accept is of the row that is asked for again; the second is of the next message.
-    let outcome = killed(cells::State::Late, &point, 2, Some(&bug), PATIENCE);
-    assert!(!outcome.lost.is_empty(), "the bug went unnoticed: {outcome:#?}");
+    // The first accept is of the row that is asked for again; the second is of the next message. The wrong answer
+    // must travel before the process dies, which on a busy machine may take more than one run.
+    let found = |_| !killed(cells::State::Late, &point, 2, Some(&bug), PATIENCE).lost.is_empty();
+    assert!((0..CONTROL_RUNS).any(found), "the bug went unnoticed");
 }
 
 #[test]

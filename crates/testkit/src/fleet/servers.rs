@@ -50,9 +50,21 @@ impl Broker {
         self.process.kill9();
     }
 
-    /// Stands still: what is sent to it arrives and is not read.
-    pub(super) fn freeze(&mut self) {
+    /// Stands still: what is sent to it arrives and is not read. A busy machine stops threads one by one, so this
+    /// waits for the last of them.
+    pub(super) fn freeze(&mut self) -> Result<(), FleetError> {
         self.process.freeze();
+        let tasks = format!("/proc/{}/task", self.process.id());
+        let stands = |task: std::path::PathBuf| {
+            let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+            // Behind the name, which may hold anything but ends with the last bracket.
+            stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('T'))
+        };
+        let still = || {
+            let mut tasks = std::fs::read_dir(&tasks).ok()?.flatten();
+            tasks.all(|task| stands(task.path())).then_some(())
+        };
+        Ok(wait_for("the broker to stand still", READY_BOUND, still)?)
     }
 
     /// Waits for `moment`; true when it ended meanwhile by itself.

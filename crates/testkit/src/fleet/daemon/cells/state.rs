@@ -86,7 +86,7 @@ impl State {
 
     /// On the wire, and what lay in the broker's socket dies with it.
     fn unread(site: &mut Site, trial: &Trial) -> Result<(), FleetError> {
-        site.broker.freeze();
+        site.broker.freeze()?;
         taken(&site.subject.door().post("/v1/send", &trial.message())?)?;
         await_row(&site.subject, &trial.id, CARRY_BOUND, "on the wire", |row| row["status"] == "inflight")?;
         site.subject.kill9();
