@@ -1,7 +1,7 @@
 // Signing in, and what the home's owner does at the desk: outbox, dead letters, explain, agents and nodes.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { PATIENCE_MS, Product, browser, live, open, visit } from "./harness.mjs";
+import { PATIENCE_MS, Product, browser, live, open, until, visit } from "./harness.mjs";
 
 let product;
 let chrome;
@@ -29,11 +29,7 @@ async function withPage(run, hash = "") {
 /** A row the broker refused for good: it mentions somebody who is not there yet. */
 async function deadRow(name, body) {
   const { row } = await product.send("@ci", body, { mentions: [name] });
-  const end = Date.now() + PATIENCE_MS;
-  while ((await product.local("GET", `/v1/outbox/${row}`)).status !== "dead") {
-    if (Date.now() > end) throw new Error("the row did not die");
-    await new Promise((done) => setTimeout(done, 50));
-  }
+  await until(async () => (await product.local("GET", `/v1/outbox/${row}`)).status === "dead");
   return row;
 }
 
@@ -123,6 +119,7 @@ test("a dead letter is requeued with two clicks, and stored once", async () => {
   const old = await product.local("GET", `/v1/outbox/${row}`);
   assert.equal(old.status, "aborted");
   assert.equal(old.chain.length, 2);
+  await until(async () => (await delivered()).includes("the notes"));
   assert.deepEqual((await delivered()).filter((body) => body === "the notes"), ["the notes"]);
 });
 
@@ -141,8 +138,8 @@ test("a body can be put right first, and the keyboard is enough", async () => {
     await page.keyboard.press("Escape");
     await detail.waitFor({ state: "detached" });
   }, "#/outbox");
-  const all = await delivered();
-  assert.ok(all.includes("the notes, put right") && !all.includes("teh notes"), all.join());
+  await until(async () => (await delivered()).includes("the notes, put right"));
+  assert.ok(!(await delivered()).includes("teh notes"));
 });
 
 test("ticked rows are aborted after one question, each with its own answer, and no other row", async () => {

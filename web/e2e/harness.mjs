@@ -44,11 +44,7 @@ export class Product {
 
   /** Waits for the local door. */
   async answers() {
-    const end = Date.now() + PATIENCE_MS;
-    while ((await this.local("GET", "/v1/health").catch(() => undefined)) === undefined) {
-      if (Date.now() > end) throw new Error("the daemon does not answer");
-      await new Promise((done) => setTimeout(done, 50));
-    }
+    await until(() => this.local("GET", "/v1/health").catch(() => undefined));
   }
 
   async start(listen = new URL(this.url).host) {
@@ -245,6 +241,17 @@ export async function proxy(product, eat) {
     return new Promise((done) => server.close(done));
   };
   return { url: `http://127.0.0.1:${server.address().port}`, eaten, close };
+}
+
+/** Waits until `look` finds something, and answers with it. */
+export async function until(look) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`waited too long: ${look}`);
+    await new Promise((done) => setTimeout(done, 30));
+  }
 }
 
 export function file(name) {

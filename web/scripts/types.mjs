@@ -1,5 +1,5 @@
 // Types of the broker's HTTP surface, from its own OpenAPI document.
-//   node scripts/types.mjs URL     reads URL/openapi.json and writes openapi.json and src/client/types.ts
+//   node scripts/types.mjs URL     reads URL/openapi.json; writes what the client uses of it, and src/client/types.ts
 //   node scripts/types.mjs         writes src/client/types.ts from openapi.json
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -7,9 +7,24 @@ import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
-/** The document without what changes from build to build. */
-export function canonical(document) {
-  return `${JSON.stringify({ ...document, info: { title: document.info.title, version: "0" } }, null, 1)}\n`;
+/** What the client says and hears; whatever these name comes with them. Other parts of the surface may change freely. */
+const USED = [
+  ...["AcceptAnswer", "BrokerExplained", "ConversationList", "FromSubscriber", "MemberList", "Page", "PostRequest"],
+  ...["ReadAnswer", "ReadRequest", "SendRequest", "SessionAnswer", "SessionRequest", "TicketAnswer", "ToSubscriber"],
+];
+
+/** The schemas of a document that the client uses, by name. */
+export function used(document) {
+  const { schemas } = document.components;
+  const names = new Set();
+  const wanted = USED.filter((name) => schemas[name]);
+  while (wanted.length > 0) {
+    const name = wanted.pop();
+    if (names.has(name)) continue;
+    names.add(name);
+    for (const [, other] of JSON.stringify(schemas[name]).matchAll(/"#\/components\/schemas\/(\w+)"/g)) wanted.push(other);
+  }
+  return { components: { schemas: Object.fromEntries([...names].sort().map((name) => [name, schemas[name]])) } };
 }
 
 /** The module's text: one exported type for each schema. */
@@ -75,7 +90,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , url] = process.argv;
   if (url) {
     const response = await fetch(new URL("/openapi.json", url));
-    writeFileSync(join(root, "openapi.json"), canonical(await response.json()));
+    writeFileSync(join(root, "openapi.json"), `${JSON.stringify(used(await response.json()), null, 1)}\n`);
   }
   const document = JSON.parse(readFileSync(join(root, "openapi.json"), "utf8"));
   writeFileSync(join(root, "src/client/types.ts"), types(document));

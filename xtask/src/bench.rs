@@ -12,6 +12,9 @@ mod limits;
 mod measured;
 mod table;
 
+mod chat;
+mod peer;
+
 use crate::Ending;
 use crate::facts::Facts;
 use crate::workspace::{Workspace, cargo};
@@ -43,6 +46,11 @@ pub struct Request<'workspace> {
 
 /// One line each.
 pub const BENCHES: &[Bench] = &[
+    Bench {
+        name: "chat",
+        about: "Publish to follower against Redis and JetStream, fan-out against a bare server, a long conversation.",
+        run: chat::run,
+    },
     Bench {
         name: "limits",
         about: "What this machine's disk allows: bare overwrite and append, one fdatasync each.",

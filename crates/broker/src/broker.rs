@@ -20,7 +20,7 @@ use wire::auth::MeshRef;
 use wire::session::SignIn;
 
 use crate::accept::Accept;
-use crate::chat::{Escalations, Rooms};
+use crate::chat::{Escalations, Notices, Rooms};
 use crate::hub::UnderWay;
 use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
@@ -103,6 +103,7 @@ pub(crate) struct Shared {
     pub(crate) webhooks: Webhooks,
     pub(crate) rooms: Rooms,
     pub(crate) escalations: Escalations,
+    pub(crate) notices: Notices,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) hub_under_way: UnderWay,
     pub(crate) stop: CancellationToken,
@@ -134,6 +135,7 @@ impl Broker {
             webhooks,
             rooms: Rooms::default(),
             escalations,
+            notices: Notices::default(),
             streams: Arc::new(Semaphore::new(limits::CHAT_STREAMS_MAX)),
             hub_under_way: UnderWay::default(),
             stop: CancellationToken::new(),

@@ -8,6 +8,7 @@
 //! | `socket` | `/v1/subscribe`: the frames of one connection |
 //! | `events`, `poll` | the same log for plain HTTP |
 //! | `escalation` | conversations that wait for an answer: the level at connect, then edges |
+//! | `notice` | the rung of members the broker hosts, once a live frame was handed to them |
 //! | `manage` | states, read marks, emptying, members |
 //!
 //! Invariants:
@@ -23,6 +24,7 @@ mod escalation;
 mod events;
 mod heads;
 mod manage;
+mod notice;
 mod poll;
 mod room;
 mod socket;
@@ -36,6 +38,7 @@ use utoipa_axum::routes;
 use crate::broker::Shared;
 
 pub(crate) use escalation::Escalations;
+pub(crate) use notice::Notices;
 pub(crate) use poll::page_after;
 pub(crate) use room::Rooms;
 
@@ -51,5 +54,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 
 /// Keeps rooms and escalations informed, as long as the broker runs.
 pub(crate) async fn keep(shared: Arc<Shared>) {
-    tokio::join!(heads::keep(&shared), escalation::keep(&shared));
+    tokio::join!(heads::keep(&shared), escalation::keep(&shared), notice::keep(&shared));
 }

@@ -51,6 +51,8 @@ metrics! {
     connections_active: Gauge "cm_broker_connections_active";
     /// Subscribers connected now.
     subscribers_active: Gauge "cm_broker_subscribers_active";
+    /// Subscribers closed because they took nothing for too long.
+    subscribers_slow: Counter "cm_broker_subscribers_slow_total";
     /// Messages accepted.
     messages_routed: PerPriority "cm_broker_messages_routed_total";
     /// Copies answered as duplicates.

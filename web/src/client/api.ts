@@ -22,7 +22,7 @@ export class Api {
   }
 
   async #call<T>(method: string, path: string, body: unknown): Promise<T> {
-    const init: RequestInit = { method, signal: AbortSignal.timeout(ANSWER_MAX_MS), credentials: "same-origin" };
+    const init: RequestInit = { method, signal: AbortSignal.timeout(ANSWER_MAX_MS), credentials: "same-origin", cache: "no-store" };
     if (body !== undefined) {
       init.headers = { "content-type": "application/json" };
       init.body = JSON.stringify(body);

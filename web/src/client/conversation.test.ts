@@ -266,6 +266,24 @@ describe("an own message", () => {
     expect(world.view?.log.drafts).toEqual([]);
   });
 
+  test("is handed over after the one before it has its answer, or its row", async () => {
+    const world = new World();
+    const conversation = await world.conversation();
+    const calls = world.calls.length;
+    const [a, b, c] = ["a", "b", "c"].map((body) => conversation.send({ body }));
+    expect(world.calls).toHaveLength(calls + 1);
+    const first = world.call;
+    await first.answer("away");
+    await world.pass(300);
+    expect(world.call.body).toEqual(first.body);
+    await world.call.answer(accepted(a ?? "", 1));
+    expect(world.call.body).toMatchObject({ body: "b", client_message_id: b });
+    world.server.says(frame(2, world.server.sub, { sender: "jane", client_message_id: b ?? "", body: "b" }));
+    expect(world.call.body).toMatchObject({ body: "c", client_message_id: c });
+    await world.call.answer({ status: 422, body: { error: "mention_unknown", message: "who?" } });
+    expect(world.calls).toHaveLength(calls + 4);
+  });
+
   test("is handed over although its conversation was left, and is found in its page", async () => {
     const world = new World();
     const conversation = await world.conversation();

@@ -5,6 +5,7 @@
  * - `invalid_cursor`, `cursor_expired` and `reset` drop the view and start again with the page.
  * - A send is repeated under its first id until somebody says yes or no; no answer is no reason for a new id, and
  *   leaving the conversation is no reason to stop.
+ * - What was sent is handed over one after another: words typed in an order are stored in it.
  */
 
 import { type Api, address } from "./api";
@@ -48,6 +49,8 @@ export class Conversation implements Sink {
   #dropped_at: number | undefined;
   #caughtUp = 0;
   #reading_back = false;
+  /** The draft that is being handed over; the others wait behind it. */
+  #posting: string | undefined;
   /** Whether the reader looks at the newest rows; only then may old ones be let go. */
   follows = true;
 
@@ -124,14 +127,13 @@ export class Conversation implements Sink {
       state: { kind: "sending", attempts: 0 },
     };
     this.#set({ ...this.#view, log: log.drafted(this.#view.log, draft) });
-    this.#post(draft, 0);
     return client_message_id;
   }
 
   /** Tries a refused draft again, under the id it had. */
   resend(client_message_id: string): void {
-    const draft = this.#draft(client_message_id);
-    if (draft?.state.kind === "refused") this.#post(draft, 0);
+    if (this.#draft(client_message_id)?.state.kind !== "refused") return;
+    this.#move(client_message_id, { kind: "sending", attempts: 0 });
   }
 
   /** Takes a refused draft off the screen. */
@@ -192,6 +194,14 @@ export class Conversation implements Sink {
     }
   }
 
+  /** Hands over the first draft that has no answer; called whenever the drafts changed. */
+  #pump(): void {
+    const next = this.#view.log.drafts.find((draft) => draft.state.kind === "sending");
+    if (next?.client_message_id === this.#posting) return;
+    this.#posting = next?.client_message_id;
+    if (next) this.#post(next, 0);
+  }
+
   #post(draft: log.Draft, attempt: number): void {
     const { client_message_id } = draft;
     this.#move(client_message_id, { kind: "sending", attempts: attempt + 1 });
@@ -245,5 +255,6 @@ export class Conversation implements Sink {
   #set(view: View): void {
     this.#view = view;
     if (!this.#left) this.changed(view);
+    this.#pump();
   }
 }

@@ -20,26 +20,6 @@ export type AcceptAnswer = {
   history_id: number;
 };
 
-/** Where an accepted message is. */
-export type AcceptedRow = {
-  /** The broker's id. */
-  broker_message_id: string;
-  /** Its log. */
-  conversation: string;
-  /** When it was committed. */
-  created_at: string;
-  /** Whether an earlier copy did it. */
-  duplicate: boolean;
-  /** Whether the message row still exists. */
-  history_available?: boolean | undefined;
-  /** Its place there. */
-  history_id: number;
-  /** What was accepted: matched together with the row. */
-  request_fingerprint: string;
-  /** 201 or 200. */
-  status: number;
-};
-
 /** What the broker knows about an id. */
 export type BrokerExplained = {
   /** What the nodes involved answered, or that they did not. */
@@ -52,26 +32,6 @@ export type BrokerExplained = {
   records: Array<ExplainedRecord>;
   /** `accepted`, `retired`, `forgotten` or `never_seen`; with several records, of the first. */
   verdict: string;
-};
-
-/** A nonce to sign. */
-export type Challenge = {
-  /** Sixty seconds, one use. */
-  challenge: string;
-  /** Broker time. */
-  now: string;
-};
-
-/** `POST /v1/auth/challenge` */
-export type ChallengeRequest = {
-  /** Who asks. */
-  nodeId: string;
-};
-
-/** `PATCH /v1/conversations/{id}` */
-export type ConversationChange = {
-  /** `active`, `paused` or `closed`. */
-  state: string;
 };
 
 /** `GET /v1/conversations` */
@@ -104,14 +64,6 @@ export type ConversationRow = {
   unread?: number | undefined;
 };
 
-/** `{"error": code, "message": …, …}` as it is read and written. */
-export type ErrorBody = {
-  /** The code's text. A string, not a code: a newer peer may use one we do not know. */
-  error: string;
-  /** One sentence for people. */
-  message: string;
-};
-
 /** A conversation that waits for an answer. */
 export type Escalation = {
   /** Which. */
@@ -130,49 +82,6 @@ export type Escalation = {
   rev: number;
   /** Who asks. */
   sender: string;
-};
-
-/** The answer, signed by the issuer. */
-export type ExchangeAnswer = {
-  /** Its end. */
-  expiresAt: string;
-  /** Who signed. */
-  issuerKey: string;
-  member?: MemberRef | null | undefined;
-  /** The mesh being joined. */
-  mesh: MeshRef;
-  /** Broker time. */
-  now: string;
-  /** Rooms the ticket opens; none in a broker mesh. */
-  rooms: Array<string>;
-  /** Names this exchange in logs. */
-  sessionId: string;
-  /** Over the canonical JSON of all other fields, in hex. */
-  signature?: string | undefined;
-  /** Single use, for one surface. */
-  wsTicket: string;
-};
-
-/** `POST /v1/auth/exchange` */
-export type ExchangeRequest = {
-  /** Which surface the ticket is for. */
-  aud?: string | null | undefined;
-  /** … or the challenge of a return. */
-  challenge?: string | null | undefined;
-  /** The secret of a first join … */
-  inviteToken?: string | null | undefined;
-  /** The node's name. */
-  nodeId: string;
-  /** Signature over `postrider-exchange|issuerKey|secret|nodeId|publicKey|aud|nonce`, in hex. */
-  nodeProof: string;
-  /** Fresh for every request. */
-  nonce: string;
-  /** The account's name, from which a first join makes its person. */
-  person?: string | null | undefined;
-  /** The node's key. */
-  publicKey: string;
-  /** Rooms of a pipes mesh; ignored elsewhere. */
-  requestedRooms?: Array<string> | null | undefined;
 };
 
 /** A node's part. */
@@ -270,12 +179,6 @@ export type FromSubscriber = {
   type: "unsubscribe";
 } | {
   type: "ping";
-};
-
-/** The process's own word. */
-export type Health = {
-  /** `ok` or `ready`. */
-  status: string;
 };
 
 /** `GET /v1/members` */
@@ -453,14 +356,6 @@ export type ReadRequest = {
   cursor: string;
 };
 
-/** `DELETE /v1/conversations/{id}/messages` */
-export type ResetAnswer = {
-  /** The log's generation from now on. */
-  generation: number;
-  /** How many messages it had. */
-  removed: number;
-};
-
 /** `POST /v1/send` */
 export type SendRequest = {
   /** The text. */
@@ -513,19 +408,6 @@ export type SessionAnswer = {
 export type SessionRequest = {
   /** Fifteen minutes, one use. */
   key: string;
-};
-
-/** The answer to [`Question::MessageStatus`]. */
-export type StatusAnswer = (AcceptedRow & {
-  state: "accepted";
-}) | {
-  state: "accepted_other_fingerprint";
-} | {
-  state: "retired";
-} | {
-  state: "absent";
-} | {
-  state: "unknown";
 };
 
 /** A message as a subscription hands it on. */

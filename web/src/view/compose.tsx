@@ -127,7 +127,7 @@ export function Compose({ id, name, closed }: { id: string; name: string; closed
         <span>
           <kbd>Shift</kbd> <kbd>Enter</kbd> new line
         </span>
-        <span>Markdown, @name mentions</span>
+        <span>{away ? "Not stored yet: only in this tab" : "Markdown, @name mentions"}</span>
       </p>
     </div>
   );

@@ -1,6 +1,6 @@
 /** A row of a thread: a message of the log, or an own one that is not there yet. */
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Draft, Message } from "../client";
 import { awaySince, me } from "../state/broker";
 import { describe } from "../state/members";
@@ -10,6 +10,7 @@ import { replyTo } from "./compose";
 import { shown, thread } from "../state/thread";
 import { html } from "../text/markdown";
 import { firstLine } from "../text/visible";
+import { count } from "../text/words";
 import { icons } from "./icons";
 import { Ladder, StandingLadder } from "./ladder";
 import { ClockTime, copy } from "./parts";
@@ -55,7 +56,7 @@ export function DraftRow({ draft }: { draft: Draft }) {
           <span class="hide-p">you</span>
         </div>
         <Body body={draft.body} mentions={draft.mentions} />
-        <div class="ft">
+        <div class="ft" aria-live="off">
           <DraftState draft={draft} />
         </div>
       </div>
@@ -90,9 +91,10 @@ function DraftState({ draft }: { draft: Draft }) {
 function Foot({ message, mine }: { message: Message; mine: boolean }) {
   const record = mine ? receipts.value.get(message.id) : undefined;
   const answers = message.reply_to ? <ReplyOf id={message.reply_to} conversation={message.conversation} /> : null;
-  if (!record && !answers && !message.redelivered && !message.expects_input) return mine ? <div class="ft"><Ladder rung="accepted" /></div> : null;
+  if (!record && !answers && !message.redelivered && !message.expects_input) return mine ? <div class="ft" aria-live="off"><Ladder rung="accepted" /></div> : null;
+  // A receipt climbs silently: what a reader hears are new rows.
   return (
-    <div class="ft">
+    <div class="ft" aria-live="off">
       {answers}
       {message.expects_input ? <span class="tag">asks for an answer</span> : null}
       {record ? <StandingLadder word={record.standing ?? "accepted"} {...inboxes(record)} /> : mine ? <Ladder rung="accepted" /> : null}
@@ -112,9 +114,25 @@ function ReplyOf({ id, conversation }: { id: string; conversation: string }) {
   );
 }
 
+/** Longer bodies are folded, so that one log file does not bury a conversation. */
+const LINES_MAX = 40;
+const SIGNS_MAX = 4_000;
+
 export function Body({ body, mentions }: { body: string; mentions: readonly string[] }) {
   const safe = useMemo(() => html(body, mentions), [body, mentions]);
-  return <div class="bd" dir="auto" dangerouslySetInnerHTML={{ __html: safe }} />;
+  const lines = useMemo(() => body.split("\n").length, [body]);
+  const [whole, setWhole] = useState(false);
+  const folded = !whole && (lines > LINES_MAX || body.length > SIGNS_MAX);
+  return (
+    <>
+      <div class={folded ? "bd folded" : "bd"} dir="auto" dangerouslySetInnerHTML={{ __html: safe }} />
+      {folded ? (
+        <button type="button" class="btn low" onClick={() => setWhole(true)}>
+          Show all, {lines > 1 ? count(lines, "line") : count(body.length, "sign")}
+        </button>
+      ) : null}
+    </>
+  );
 }
 
 function Monogram({ name, mine }: { name: string; mine: boolean }) {

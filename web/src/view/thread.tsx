@@ -86,7 +86,7 @@ function Log() {
   return (
     <>
       <div class="scroll" id="log" ref={box} onScroll={scrolled} tabIndex={0} aria-label="Messages">
-        <div class="msgs" role="log" aria-live="off">
+        <div class="msgs" role="log" aria-relevant="additions" aria-busy={view.phase.kind === "reading"}>
           {view.log.has_more ? <p class="dim start">Older rows are read as you scroll up.</p> : null}
           {view.phase.kind === "refused" ? <p role="alert">{view.phase.message}</p> : null}
           {view.log.rows.map((row, place) => (

@@ -8,7 +8,7 @@ use testkit::fleet::races::Store;
 
 const WRITERS: u64 = 8;
 const SUBSCRIBERS: u64 = 200;
-const CONVERSATIONS: u64 = 4;
+const CONVERSATIONS: u64 = 20;
 /// Messages under the planted bug; it shows within a few hundred.
 const CONTROL_MESSAGES: u64 = 4_000;
 /// On PostgreSQL every message is a round trip to a server: a part of the scale shows the same.
@@ -60,7 +60,7 @@ fn add(findings: &mut Findings, store: Store, messages: u64, outcome: &Outcome) 
         findings.broken.push(format!("{name}: {} frames taken, {expected} due", outcome.taken));
     }
     let mut figure = |what: &str, value: String| findings.figures.push((format!("{name}: {what}"), value));
-    figure("messages written by 8 writers to 4 conversations", outcome.accepted.to_string());
+    figure("messages written by 8 writers to 20 conversations", outcome.accepted.to_string());
     figure("frames taken by 200 subscribers", outcome.taken.to_string());
     figure(
         "rows missed, repeated, swapped",

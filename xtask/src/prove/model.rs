@@ -41,7 +41,8 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
 const DAYS_MAX: u8 = 21;
 
 fn invariants() -> Vec<&'static str> {
-    let mut names = [outbox::INVARIANTS, delivery::INVARIANTS, turn::INVARIANTS, envelope::INVARIANTS].concat();
+    let mut names =
+        [outbox::INVARIANTS, delivery::INVARIANTS, turn::INVARIANTS, envelope::INVARIANTS].concat();
     names.push(NO_END);
     names
 }

@@ -59,6 +59,7 @@ pub(super) async fn stream(
     let place = place.map_err(|_| Refusal::plain(ErrorCode::TooManyStreams))?;
     let subscription = Subscription {
         reader: caller.member.id,
+        hosted: caller.member.home.is_none(),
         conversation: asked.parse().unwrap_or(ConversationId::from_bytes([0; 16])),
         asked,
         sub: None,

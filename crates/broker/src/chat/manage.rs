@@ -70,7 +70,7 @@ pub(super) async fn read(
     Ok(respond::json(StatusCode::OK, &ReadAnswer { read: state.read, unread: state.unread }))
 }
 
-/// Removes a conversation's messages, for good; its followers are told `reset`. Who may close it may do this.
+/// Removes a conversation's messages, for good; its followers are told `reset`. The mesh's owner may.
 #[utoipa::path(
     delete,
     path = "/v1/conversations/{id}/messages",

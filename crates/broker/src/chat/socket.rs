@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -77,7 +76,7 @@ async fn credential(shared: &Shared, headers: &HeaderMap, upgrade: &Upgrade) -> 
 async fn converse(shared: Arc<Shared>, credential: Credential, socket: Socket) {
     let (reader, writer) = socket.split();
     let edges = shared.escalations.edges();
-    let out = Out { writer, stall_max: shared.config.subscriber_stall_max };
+    let out = Out { writer, shared: shared.clone() };
     let mut connection =
         Connection { shared, credential, out, following: HashMap::new(), level: HashMap::new() };
     if connection.tell_waiting().await.is_ok() {
@@ -102,7 +101,7 @@ struct Following(Option<JoinHandle<()>>);
 #[derive(Clone)]
 struct Out {
     writer: Writer,
-    stall_max: Duration,
+    shared: Arc<Shared>,
 }
 
 impl Connection {
@@ -160,6 +159,7 @@ impl Connection {
         let subscription = Subscription {
             shared: self.shared.clone(),
             reader: self.credential.member.id,
+            hosted: self.credential.member.home.is_none(),
             conversation,
             asked,
             sub,
@@ -230,10 +230,11 @@ impl Out {
             Err(TrySendError::Stalled) => text,
             Err(TrySendError::Gone | TrySendError::TooLarge) => return Err(Gone),
         };
-        match timeout(self.stall_max, self.writer.send(text)).await {
+        match timeout(self.shared.config.subscriber_stall_max, self.writer.send(text)).await {
             Ok(sent) => sent.map_err(|_| Gone),
             Err(_) => {
                 self.writer.close(Close::new(CLOSE_SLOW_CONSUMER, "slow_consumer"));
+                self.shared.metrics.subscribers_slow.add_one();
                 Err(Gone)
             }
         }

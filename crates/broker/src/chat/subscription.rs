@@ -33,6 +33,8 @@ pub(super) struct Gone;
 pub(super) struct Subscription {
     pub(super) shared: Arc<Shared>,
     pub(super) reader: MemberId,
+    /// Whether the broker hosts the reader, and so records what it was handed.
+    pub(super) hosted: bool,
     pub(super) conversation: ConversationId,
     /// The conversation as the follower spelled it.
     pub(super) asked: String,
@@ -148,6 +150,9 @@ impl Subscription {
                         out.message(row.frame(ending), row.place).await?;
                         place = row.place;
                         self.cursor = place.cursor;
+                        if self.hosted {
+                            self.shared.notices.handed(place.cursor, self.reader);
+                        }
                     }
                 }
                 Next::Nothing => match timeout_at(until, changes.changed()).await {

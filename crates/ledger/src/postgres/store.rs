@@ -1,12 +1,12 @@
 //! The handle, and each door's way to the server.
 
+mod run;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-use ::sqlite::fault;
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use model::admission::{Known, StatusAnswer};
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
@@ -20,12 +20,12 @@ use super::batch::{Queue, WRITERS};
 use super::hub_batch::HubQueue;
 use super::lookup::LookUps;
 use super::schema::{self, OpenError};
-use super::session::{self, CONNECTIONS_MAX, Core, Mode, Tx};
+use super::session::{self, CONNECTIONS_MAX, Core};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
-    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token,
-    wayin, webhook, window,
+    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token, wayin,
+    webhook, window,
 };
 use crate::*;
 
@@ -69,60 +69,6 @@ impl PostgresLedger {
         let open = pools.iter().map(|pool| pool.size).sum();
         (open, pools.iter().map(|pool| pool.size.saturating_sub(pool.available)).sum())
     }
-
-    /// Runs `job` in a transaction and in a task of its own: whoever asked may go away, the transaction ends.
-    async fn write<T, E>(
-        &self,
-        name: &'static str,
-        job: impl for<'t> FnOnce(&'t Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StorageError> + Send + 'static,
-    {
-        let (core, wake) = (Arc::clone(&self.core), self.wake.clone());
-        let task = tokio::spawn(async move {
-            let tx = core.begin(Mode::Write).await?;
-            match job(&tx).await {
-                Ok(value) => {
-                    fault::point_of(name, "before_commit");
-                    tx.commit().await?;
-                    fault::point_of(name, "after_commit");
-                    wake.committed();
-                    Ok(value)
-                }
-                Err(error) => {
-                    tx.roll_back().await;
-                    Err(error)
-                }
-            }
-        });
-        task.await.unwrap_or_else(|_| Err(panicked(name).into()))
-    }
-
-    /// Runs `job` over one snapshot, in a task of its own.
-    async fn read<T, E>(
-        &self,
-        name: &'static str,
-        job: impl for<'t> FnOnce(&'t Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StorageError> + Send + 'static,
-    {
-        let core = Arc::clone(&self.core);
-        let task = tokio::spawn(async move {
-            let tx = core.begin(Mode::Read).await?;
-            let result = job(&tx).await;
-            tx.roll_back().await;
-            result
-        });
-        task.await.unwrap_or_else(|_| Err(panicked(name).into()))
-    }
-}
-
-fn panicked(name: &'static str) -> StorageError {
-    StorageError::Postgres(PostgresError::Panicked { name })
 }
 
 #[async_trait]

@@ -37,7 +37,11 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let first_time = !home.config().exists();
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (clock(), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
-use crate::home::{audit, ledger, shown, socket};
+    let setup = fabric::Setup {
+        webhook_allowed_hosts,
+        local_door: Some(socket(home)?),
+        ..fabric::Setup::local(fabric::Store::Sqlite(ledger(home)))
+    };
     let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
     let stop = CancellationToken::new();
     let config = daemon::Config {

@@ -9,15 +9,16 @@ use std::path::PathBuf;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::any;
 use broker::Broker;
 use http::{HeaderMap, Method, StatusCode};
 use ledger::Member;
 use model::ErrorCode;
 use net::client::{Ask, Client, ClientError, Target};
-use net::respond::{self, Refusal, read_body};
+use net::respond::{Refusal, read_body};
 use serde_json::Value;
+use wire::Refused;
 use wire::local::Health;
 
 use super::OWN_MESH;
@@ -63,7 +64,7 @@ async fn pass_on(State(panel): State<Panel>, request: Request) -> Result<Respons
     }
     match panel.daemon.ask(ask).await {
         Ok(answer) => Ok(said(answer.status, &answer.headers, answer.body.into())),
-        Err(error) => refused(&error),
+        Err(error) => Err(refused(&error)),
     }
 }
 
@@ -111,13 +112,14 @@ fn said(status: StatusCode, headers: &HeaderMap, body: Body) -> Response {
     answer
 }
 
-fn refused(error: &ClientError) -> Result<Response, Refusal> {
+/// The daemon's own words.
+fn refused(error: &ClientError) -> Refusal {
     match error {
         ClientError::Refused { status, body, .. } => {
-            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY);
-            Ok(respond::json(status, body).into_response())
+            let code = wire::status::code_of(*status, Some(&body.error));
+            Refused { code, message: body.message.clone(), more: body.more.clone() }.into()
         }
-        other => Err(unreachable(other)),
+        other => unreachable(other),
     }
 }
 

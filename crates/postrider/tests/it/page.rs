@@ -80,6 +80,11 @@ fn a_browser_shows_each_row_of_a_conversation_once_in_order() {
 }
 
 #[test]
+fn a_browser_shows_what_others_wrote_harmlessly() {
+    node(&["--test", "e2e/words.test.mjs"]);
+}
+
+#[test]
 fn a_browser_misses_and_repeats_nothing_when_the_broker_is_killed() {
     node(&["--test", "e2e/away.test.mjs"]);
 }

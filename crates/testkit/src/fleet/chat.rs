@@ -9,21 +9,20 @@
 
 mod probe;
 mod reader;
+mod venue;
 mod writer;
 
 use super::FleetError;
 use super::races::Store;
-use super::servers::{Broker, Node};
 use crate::bin::Binary;
-use crate::postgres::Database;
 use crate::seeded::Seeded;
 use crate::stopwatch::Stopwatch;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tempfile::TempDir;
 
 pub use probe::{Frame, Probe, ProbeError};
+pub use venue::{Poster, Venue};
 
 /// The bug the proof must find: messages are stamped before their log's lock, and logs are read by the stamps.
 const TIMESTAMP_CURSOR: &str = "bug:ledger.timestamp_cursor";
@@ -101,28 +100,11 @@ impl Outcome {
 /// # Errors
 /// When the run cannot be finished; what subscribers missed is no error but part of the outcome.
 pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
-    let file = TempDir::new()?;
-    let database = match plan.store {
-        Store::Sqlite => None,
-        Store::Postgres => Some(Database::create()?),
-    };
-    let books = match &database {
-        Some(database) => database.url(),
-        None => format!("sqlite:{}", file.path().join("ledger.db").display()),
-    };
-    let args = ["--store", &books, "--limit-member", "1000000", "--limit-mesh", "1000000"].map(str::to_owned);
     let faults: Vec<String> = plan.planted.then(|| TIMESTAMP_CURSOR.to_owned()).into_iter().collect();
-    let first = Broker::start(&plan.binary, &args, &faults)?;
-    let second = match plan.store {
-        Store::Sqlite => None,
-        Store::Postgres => Some(Broker::start(&plan.binary, &args, &faults)?),
-    };
-    let node = Node::join(&plan.binary, "starter", first.owner_invite.as_deref().unwrap_or_default())?;
-    let token = node.quiet(&["token", "create", "--as", "follower"])?;
-    let addresses = [Some(&first), second.as_ref()].into_iter().flatten().map(|broker| broker.address);
+    let venue = Venue::open(&plan.binary, plan.store, &faults)?;
     let mut stage = Stage {
-        addresses: addresses.collect(),
-        token,
+        addresses: venue.addresses(),
+        token: venue.token().to_owned(),
         conversations: Vec::new(),
         rows_each: plan.messages / plan.conversations,
         written: AtomicU64::new(0),

@@ -40,6 +40,11 @@ impl Broker {
         Ok(Self { address, owner_invite, home, args: args.to_vec(), process })
     }
 
+    /// Its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// kill -9, when it still runs.
     pub(super) fn kill9(&mut self) {
         self.process.kill9();

@@ -187,11 +187,7 @@ pub async fn call(
 
 impl Subscriber {
     pub async fn open(client: &Client) -> Self {
-        Self::with(client, Bounds::default()).await
-    }
-
-    pub async fn with(client: &Client, bounds: Bounds) -> Self {
-        let socket = client.upgrade_as_bearer("/v1/subscribe", bounds).await.unwrap();
+        let socket = client.upgrade_as_bearer("/v1/subscribe", Bounds::default()).await.unwrap();
         Self::over(socket).await
     }
 

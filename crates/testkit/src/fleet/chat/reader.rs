@@ -3,6 +3,7 @@
 use super::probe::{Frame, Probe, ProbeError};
 use super::{Outcome, Stage};
 use crate::seeded::Seeded;
+use crate::wait::wait_for;
 use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -11,8 +12,8 @@ use std::time::Duration;
 
 /// Without a frame for so long after the last message was written, none is coming.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks whether to begin.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Longer than any run.
+const RUN_MAX: Duration = Duration::from_secs(1_800);
 /// Rows after which a connection goes away, at most.
 const STAY_MAX: u64 = 4_000;
 /// A subscriber that needs more is not getting anywhere.
@@ -44,9 +45,11 @@ pub(super) fn follow(stage: &Stage, number: u64, mut seeded: Seeded) -> Outcome 
         Seen { rows: vec![false; all], last: 0, cursor: String::new(), outcome: Outcome::default() };
     // Joins somewhere on the way: before the first, amid them, or near the end.
     let joins_at = seeded.below(stage.conversations.len() as u64 * stage.rows_each);
-    while stage.written.load(Ordering::Relaxed) < joins_at && !stage.writers_done.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK_EVERY);
-    }
+    let joined = wait_for("the moment to join", RUN_MAX, || {
+        let there = stage.written.load(Ordering::Relaxed) >= joins_at;
+        (there || stage.writers_done.load(Ordering::Relaxed)).then_some(())
+    });
+    seen.outcome.broken.extend(joined.err().map(|waited| waited.to_string()));
     while !seen.is_whole() && seen.outcome.connections < CONNECTIONS_MAX {
         match seen.connect(stage, place, &mut seeded) {
             Ok(Stay::Leaves) => {}
@@ -55,8 +58,8 @@ pub(super) fn follow(stage: &Stage, number: u64, mut seeded: Seeded) -> Outcome 
                 seen.outcome.broken.push(format!("subscriber {number} was refused: {why}"));
                 break;
             }
-            // The broker may be busy with strangers; the cursor is kept.
-            Err(ProbeError::Io(_)) => std::thread::sleep(LOOK_EVERY),
+            // Cut on the way; the cursor is kept.
+            Err(ProbeError::Io(_)) => seen.outcome.connections += 1,
             Err(error @ ProbeError::NotAFrame(_)) => {
                 seen.outcome.broken.push(format!("subscriber {number}: {error}"));
                 break;

@@ -42,7 +42,7 @@ fn message(conversation: u64, id: &str) -> Value {
         "client_message_id": format!("c{conversation}-{id}")})
 }
 
-fn post(caller: &mut Caller, message: &Value) -> Result<Value, FleetError> {
+pub(super) fn post(caller: &mut Caller, message: &Value) -> Result<Value, FleetError> {
     let mut last = String::new();
     for _ in 0..TRIES_MAX {
         let answered = caller.ask(message).and_then(|()| caller.answer(ANSWER_BOUND));

@@ -1,0 +1,76 @@
+//! A conversation of 100,000 messages: what opening it costs the broker in memory, and how fast it is followed.
+
+use crate::bench::{Bar, Row, Table};
+use anyhow::{Context, bail};
+use serde_json::json;
+use std::time::Duration;
+use testkit::bin::Binary;
+use testkit::fleet::chat::{Frame, Probe, Venue};
+use testkit::fleet::races::Store;
+use testkit::stopwatch::Stopwatch;
+
+const MESSAGES: u64 = 100_000;
+const WRITERS: u64 = 64;
+const OPENERS: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) fn measure(binary: &Binary, table: &mut Table) -> anyhow::Result<()> {
+    let venue = Venue::open(binary, Store::Sqlite, &[])?;
+    let made = venue.poster().post("#long", "first", "x")?;
+    let conversation = made["conversation"].as_str().context("a conversation")?.to_owned();
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (1..=WRITERS)
+            .map(|writer| {
+                let venue = &venue;
+                scope.spawn(move || {
+                    let mut poster = venue.poster();
+                    (writer..MESSAGES).step_by(WRITERS as usize).try_for_each(|n| {
+                        poster.post("#long", &format!("m{n}"), "a message of a long conversation").map(drop)
+                    })
+                })
+            })
+            .collect();
+        writers.into_iter().try_for_each(|writer| writer.join().expect("a writer ends with an error"))
+    })?;
+    let before = resident_mib(venue.pid())?;
+    let watch = Stopwatch::start();
+    std::thread::scope(|scope| {
+        let openers: Vec<_> = (0..OPENERS).map(|_| scope.spawn(|| whole(&venue, &conversation))).collect();
+        openers.into_iter().try_for_each(|opener| opener.join().expect("an opener ends with an error"))
+    })?;
+    let rows = (MESSAGES as f64) * OPENERS as f64 / watch.elapsed().as_secs_f64();
+    let peak = peak_mib(venue.pid())?;
+    table.push(Row::measured("100,000 messages followed from the start by 8 at once", rows, "rows/s"));
+    table.push(Row::measured("broker's memory before", before, "MiB"));
+    table.push(Row::measured("broker's largest memory", peak, "MiB"));
+    table.push(Row::ratio("largest memory / 128 MiB", peak / 128.0, Bar::AtMost(1.0)));
+    Ok(())
+}
+
+fn whole(venue: &Venue, conversation: &str) -> anyhow::Result<()> {
+    let mut probe = Probe::open(venue.addresses()[0], venue.token())?;
+    probe.say(&json!({"type": "subscribe", "conversation_id": conversation}))?;
+    loop {
+        match probe.next(PATIENCE)? {
+            Frame::Text(text) if text.starts_with("{\"type\":\"subscribed\"") => return Ok(()),
+            Frame::Text(_) => {}
+            Frame::Closed { code, reason } => bail!("closed: {code} {reason}"),
+            Frame::Nothing => bail!("nothing came for {PATIENCE:?}"),
+        }
+    }
+}
+
+fn resident_mib(pid: u32) -> anyhow::Result<f64> {
+    status_mib(pid, "VmRSS:")
+}
+
+fn peak_mib(pid: u32) -> anyhow::Result<f64> {
+    status_mib(pid, "VmHWM:")
+}
+
+fn status_mib(pid: u32, field: &str) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).context("a figure of the process")?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kib / 1024.0)
+}
