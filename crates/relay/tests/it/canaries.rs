@@ -107,8 +107,9 @@ async fn no_byte_of_ten_thousand_secrets_reaches_the_outbox_its_log_or_an_export
         stage.post("/progress/", &format!("clean-{place}"), &json!({"note": place}).to_string()).await;
     }
     stage.upstream.come_back().await;
-    stage.upstream.set(Fault::Status(422));
-    stage.drained().await;
+    stage.upstream.set(Fault::Leaky);
+    let status = stage.drained().await;
+    assert_eq!(status["rejected"], 50, "each was answered with a secret in the upstream's words");
     let export = stage.operate(Method::GET, "/envelopes?limit=1000&bodies=true", "").await.body.to_string();
     assert!(export.contains("clean-7") && !export.contains("CANARY7"));
     let mut looked = 0;

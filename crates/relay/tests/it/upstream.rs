@@ -29,6 +29,8 @@ pub enum Fault {
     Hold,
     /// Answered so, not applied.
     Status(u16),
+    /// Refused with secrets in its own words: code, message and tag.
+    Leaky,
     /// Applied twice, as by a network that duplicates.
     Twice,
     /// Applied after a while.
@@ -187,6 +189,15 @@ async fn meet(
             return cut();
         }
         Fault::Status(status) => return Ok(answer(status, None, &json!({"error": "planted"}))),
+        Fault::Leaky => {
+            let said =
+                json!({"error": "ghp_CANARY7abcdefghijklmnop", "message": "Bearer CANARY7abc123DEF456"});
+            let mut leaky = answer(422, None, &said);
+            leaky
+                .headers_mut()
+                .insert("etag", http::HeaderValue::from_static("\"ghp_CANARY7abcdefghijklmnop\""));
+            return Ok(leaky);
+        }
         Fault::Twice => {
             apply(&mut books.lock().unwrap(), &copy);
         }
