@@ -23,6 +23,7 @@ async fn every_tool_is_listed_with_what_it_takes_and_gives() {
         assert!(tool.output_schema.is_some(), "{name}");
         let shapes = json!([*tool.input_schema, tool.output_schema]).to_string();
         assert!(!shapes.contains("null"), "{name} has a field of two types: {shapes}");
+        assert!(!shapes.contains("uint"), "{name} names a format nobody else knows: {shapes}");
         let hints = tool.annotations.as_ref().unwrap();
         assert!(hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true), "{name}");
     }
