@@ -88,7 +88,7 @@ async fn mail_is_shown_whole_with_the_senders_words_set_off() {
     let scene = Scene::new();
     let client = scene.client().await;
     let page = call(&client, "read_inbox", json!({"mark_read": [MESSAGE]})).await;
-    let letter = &facts(&page)["messages"][0];
+    let letter = facts(&page)["messages"][0].clone();
     assert_eq!((letter["id"].as_str(), letter["body"].as_str()), (Some(MESSAGE), Some("one\ntwo")));
     assert_eq!((&facts(&page)["next_after"], &facts(&page)["unread"]), (&json!(7), &json!(1)));
     assert!(text(&page).contains("    one\n    two"), "{}", text(&page));
