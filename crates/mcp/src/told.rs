@@ -91,8 +91,9 @@ impl From<Trouble> for CallToolResult {
         }
         facts.insert("error".to_owned(), trouble.code.into());
         facts.insert("message".to_owned(), trouble.message.into());
-        let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-        result.structured_content = Some(Value::Object(facts));
-        result
+        // Not as structured content: that has the shape of a result that went well, and some clients hold a refusal
+        // to it and show nothing of what it says.
+        let facts = Value::Object(facts).to_string();
+        CallToolResult::error(vec![ContentBlock::text(text), ContentBlock::text(facts)])
     }
 }

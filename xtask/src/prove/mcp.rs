@@ -11,10 +11,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 use testkit::bin::{Binary, Home, Options, Product};
 
 /// Cut calls under a caller that forgets its id; each one whose first call was carried out doubles.
 const CONTROL_CALLS: u64 = 20;
+/// What was accepted on this host goes on by itself; a busy machine may need a while.
+const ARRIVAL_BOUND: Duration = Duration::from_secs(60);
 /// Tools the Inspector calls, with their arguments.
 const INSPECTED: &[(&str, &str)] = &[
     ("send", r#"{"to":"me","body":"inspected","client_message_id":"inspected","wait_for":"delivered"}"#),
@@ -183,12 +186,24 @@ impl Scene<'_> {
         findings
             .figures
             .push(("first calls whose answer was heard all the same".to_owned(), heard.to_string()));
-        let log = self.product.cli(&["--json", "topic", "history", topic, "--all"])?.done().json();
-        let mut copies: BTreeMap<&str, u64> = BTreeMap::new();
-        for row in &log {
-            *copies.entry(row["body"].as_str().unwrap_or_default()).or_default() += 1;
-        }
+        let copies = self.copies(topic, calls)?;
         let doubled = copies.values().filter(|copies| **copies > 1).count() as u64;
         Ok((calls.saturating_sub(copies.len() as u64), doubled))
+    }
+
+    /// How often each text stands in the topic's log, once all do or time is up.
+    fn copies(&self, topic: &str, texts: u64) -> anyhow::Result<BTreeMap<String, u64>> {
+        let count = || -> anyhow::Result<BTreeMap<String, u64>> {
+            let log = self.product.cli(&["--json", "topic", "history", topic, "--all"])?.done().json();
+            let mut copies = BTreeMap::new();
+            for row in &log {
+                *copies.entry(row["body"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+            }
+            Ok(copies)
+        };
+        let all = |copies: &BTreeMap<String, u64>| copies.len() as u64 >= texts;
+        // What is missing when time is up is counted as lost.
+        let waited = testkit::wait_for("every text in the log", ARRIVAL_BOUND, || count().ok().filter(all));
+        waited.or_else(|_| count())
     }
 }

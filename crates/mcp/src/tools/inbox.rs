@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::limits;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::local::{InboxItem, InboxPage, SeenAnswer, SeenRequest};
 
 use super::send::bounded;
@@ -118,7 +118,7 @@ struct Letter {
     deliver_by: Option<String>,
     /// What its sender attached.
     #[serde(skip_serializing_if = "Option::is_none")]
-    meta: Option<Value>,
+    meta: Option<Map<String, Value>>,
     /// True when you may have seen it before.
     redelivered: bool,
     /// Whether it was marked as read.
@@ -236,7 +236,7 @@ impl Letter {
             corr_id: fields.corr_id,
             mentions: fields.mentions.iter().map(ToString::to_string).collect(),
             deliver_by: fields.deliver_by.map(|at| at.to_string()),
-            meta: fields.meta,
+            meta: fields.meta.and_then(|meta| meta.as_object().cloned()),
             redelivered: message.redelivered,
             read: seen,
             place: inbox_seq,

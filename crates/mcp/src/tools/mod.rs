@@ -153,7 +153,8 @@ fn shape<A: JsonSchema + 'static, R: JsonSchema + 'static>(
     Tool::new(kind.name(), about, portable(&takes)).with_title(title).with_raw_output_schema(portable(&gives))
 }
 
-/// The same schema for clients whose models know one type a field: what may be left out is left out, never null.
+/// The same schema for clients whose models know one type a field: what may be left out is left out, never null,
+/// and numbers carry their bounds without the names Rust has for them.
 fn portable(schema: &JsonObject) -> Arc<JsonObject> {
     let mut schema = Value::Object(schema.clone());
     without_null(&mut schema);
@@ -172,6 +173,9 @@ fn without_null(schema: &mut Value) {
                     let only = only.clone();
                     fields.insert("type".to_owned(), only);
                 }
+            }
+            if fields.get("format").and_then(Value::as_str).is_some_and(|name| name.starts_with("uint")) {
+                fields.remove("format");
             }
             if fields.get("default").is_some_and(Value::is_null) {
                 fields.remove("default");

@@ -117,9 +117,17 @@ pub fn text(result: &CallToolResult) -> String {
     block["text"].as_str().unwrap().to_owned()
 }
 
-/// The data of a result.
-pub fn facts(result: &CallToolResult) -> &Value {
-    result.structured_content.as_ref().unwrap()
+/// The data of a result; a refusal's stand in a text of their own.
+pub fn facts(result: &CallToolResult) -> Value {
+    let refused = result.is_error == Some(true);
+    assert_eq!(result.structured_content.is_none(), refused, "only what went well has the shape of a result");
+    match &result.structured_content {
+        Some(facts) => facts.clone(),
+        None => {
+            let block = serde_json::to_value(&result.content[1]).unwrap();
+            serde_json::from_str(block["text"].as_str().unwrap()).unwrap()
+        }
+    }
 }
 
 async fn send(State(fake): State<Arc<Fake>>, headers: HeaderMap, Json(asked): Json<Value>) -> Response {

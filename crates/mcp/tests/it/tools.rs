@@ -23,6 +23,7 @@ async fn every_tool_is_listed_with_what_it_takes_and_gives() {
         assert!(tool.output_schema.is_some(), "{name}");
         let shapes = json!([*tool.input_schema, tool.output_schema]).to_string();
         assert!(!shapes.contains("null"), "{name} has a field of two types: {shapes}");
+        assert!(!shapes.contains("uint"), "{name} names a format nobody else knows: {shapes}");
         let hints = tool.annotations.as_ref().unwrap();
         assert!(hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true), "{name}");
     }
@@ -87,7 +88,7 @@ async fn mail_is_shown_whole_with_the_senders_words_set_off() {
     let scene = Scene::new();
     let client = scene.client().await;
     let page = call(&client, "read_inbox", json!({"mark_read": [MESSAGE]})).await;
-    let letter = &facts(&page)["messages"][0];
+    let letter = facts(&page)["messages"][0].clone();
     assert_eq!((letter["id"].as_str(), letter["body"].as_str()), (Some(MESSAGE), Some("one\ntwo")));
     assert_eq!((&facts(&page)["next_after"], &facts(&page)["unread"]), (&json!(7), &json!(1)));
     assert!(text(&page).contains("    one\n    two"), "{}", text(&page));
