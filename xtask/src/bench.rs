@@ -3,8 +3,13 @@
 //! To add one: a file in `bench/` with `pub fn run(request: &Request) -> anyhow::Result<Table>`, and its line in
 //! [`BENCHES`]. Benchmarks run optimised: the command builds itself again in the `dist` profile first.
 
+mod broker;
+mod callers;
+mod cpu;
+mod daemon;
 mod engine;
 mod limits;
+mod measured;
 mod table;
 
 mod chat;
@@ -18,6 +23,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 pub use limits::{median, syncs_per_second};
+pub use measured::Measured;
 pub use table::{Bar, Row, Table};
 
 /// One benchmark.
@@ -34,6 +40,8 @@ pub struct Bench {
 pub struct Request<'workspace> {
     /// Where it runs.
     pub workspace: &'workspace Workspace,
+    /// To see that it runs: few rounds, small files, figures that mean nothing.
+    pub quick: bool,
 }
 
 /// One line each.
@@ -53,10 +61,20 @@ pub const BENCHES: &[Bench] = &[
         about: "Durable one-row commits at 1, 16 and 64 callers, against a transaction per call; growth to 5 M rows.",
         run: engine::run,
     },
+    Bench {
+        name: "daemon",
+        about: "Sends at a real daemon's socket against NATS and Redis, how a backlog drains, growth to 5 M rows.",
+        run: daemon::run,
+    },
+    Bench {
+        name: "broker",
+        about: "Durable accepts with 10 fan-out rows on each store, against Redis and PostgreSQL peers; 1 M and 5 M ids.",
+        run: broker::run,
+    },
 ];
 
 /// Runs the benchmark `name` and prints its table; writes a page only when asked to.
-pub fn run(workspace: &Workspace, name: Option<&str>, save: bool) -> anyhow::Result<Ending> {
+pub fn run(workspace: &Workspace, name: Option<&str>, quick: bool, save: bool) -> anyhow::Result<Ending> {
     let Some(bench) = BENCHES.iter().find(|bench| Some(bench.name) == name) else {
         match name {
             Some(name) => eprintln!("there is no benchmark `{name}`"),
@@ -65,11 +83,12 @@ pub fn run(workspace: &Workspace, name: Option<&str>, save: bool) -> anyhow::Res
         eprintln!("{}", list());
         return Ok(Ending::Usage);
     };
-    if cfg!(debug_assertions) {
+    // A quick run's figures mean nothing, so nothing needs to be built for them.
+    if cfg!(debug_assertions) && !quick {
         return optimised(workspace, bench, save);
     }
     let facts = Facts::gather(&workspace.root);
-    let table = (bench.run)(&Request { workspace })?;
+    let table = (bench.run)(&Request { workspace, quick })?;
     let page = table.page(bench.name, bench.about, &facts);
     println!("{page}");
     if save {
@@ -97,13 +116,28 @@ impl Request<'_> {
     }
 }
 
+/// The most memory this process ever held, where the system tells.
+fn memory_peak_mib() -> Option<f64> {
+    status_mib("VmHWM:")
+}
+
+/// The memory this process holds now, where the system tells.
+fn memory_mib() -> Option<f64> {
+    status_mib("VmRSS:")
+}
+
+fn status_mib(field: &str) -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib / 1024.0)
+}
+
 /// The same command, built in the `dist` profile.
 fn optimised(workspace: &Workspace, bench: &Bench, save: bool) -> anyhow::Result<Ending> {
     let mut command = Command::new(cargo());
     command.args(["run", "--profile", "dist", "--package", "xtask", "--", "bench", bench.name]);
-    if save {
-        command.arg("--save");
-    }
+    command.args(save.then_some("--save"));
     let status = command.current_dir(&workspace.root).status().context("cargo cannot be run")?;
     Ok(if status.success() { Ending::Holds } else { Ending::Broken })
 }

@@ -48,6 +48,9 @@ enum Command {
     Bench {
         /// Which benchmark
         name: Option<String>,
+        /// See that it runs, with figures that mean nothing
+        #[arg(long)]
+        quick: bool,
         /// Also write docs/bench/NAME.md
         #[arg(long)]
         save: bool,
@@ -81,7 +84,7 @@ fn run(command: Command) -> anyhow::Result<Ending> {
         Command::Test { filters } => test::run(&workspace, &filters),
         Command::Prove { name, scale, seed } => prove::run(&workspace, name.as_deref(), scale, seed),
         Command::Soak { name, minutes, seed } => soak::run(&workspace, name.as_deref(), minutes, seed),
-        Command::Bench { name, save } => bench::run(&workspace, name.as_deref(), save),
+        Command::Bench { name, quick, save } => bench::run(&workspace, name.as_deref(), quick, save),
         Command::Tidy { ratchet: true } => tidy::tighten(&workspace),
         Command::Tidy { ratchet: false } => tidy::run(&workspace),
         Command::Docs => docs::write(&workspace),

@@ -17,6 +17,7 @@ pub struct Need {
 pub const NEEDS: &[Need] = &[
     Need { what: "PostgreSQL 15 or newer", package: testkit::postgres::PACKAGE, found: postgres },
     Need { what: "redis-server", package: testkit::redis::PACKAGE, found: || in_path("redis-server") },
+    Need { what: "nginx", package: "nginx-light", found: || in_path("nginx") },
     Need { what: "strace", package: "strace", found: || in_path("strace") },
     Need { what: "chromium", package: "chromium", found: || in_path("chromium") },
     Need { what: "Node.js", package: "nodejs", found: || in_path("node") },

@@ -3,20 +3,28 @@
 //! To add one: a file in `prove/` with `pub fn run(request: &Request) -> anyhow::Result<Findings>`, and its line in
 //! [`PROOFS`]. Nothing else: list, help, report, page and exit code follow from the line.
 
+mod agents;
 mod brokers;
 mod chat;
 mod checker;
+mod daemon;
+mod explain;
+mod hostile;
 mod kills;
+mod mcp;
 mod model;
 mod power_loss;
 mod races;
+mod relay;
 mod report;
+mod turns;
 
 use crate::facts::Facts;
 use crate::workspace::Workspace;
 use crate::{Ending, build};
 use anyhow::Context;
 use std::path::PathBuf;
+use testkit::bin::{BIN_VARIABLE, Binary};
 
 pub use report::{Control, Findings, Report};
 
@@ -50,6 +58,13 @@ pub struct Request<'workspace> {
 /// One line each.
 pub const PROOFS: &[Proof] = &[
     Proof {
+        name: "agents",
+        about: "Two agents under the command adapter keep their conversation through kills of everything.",
+        unit: "messages",
+        scale: 1_000,
+        run: agents::run,
+    },
+    Proof {
         name: "brokers",
         about: "Two brokers over one PostgreSQL and one Redis, killed in turn, lose nothing and double nothing.",
         unit: "seconds",
@@ -71,11 +86,39 @@ pub const PROOFS: &[Proof] = &[
         run: checker::run,
     },
     Proof {
+        name: "daemon",
+        about: "A daemon dead in every state of a row, 8 days without a broker, or with one that flaps, keeps its word.",
+        unit: "seconds of flapping",
+        scale: 300,
+        run: daemon::run,
+    },
+    Proof {
+        name: "hostile",
+        about: "No call that can be invented from the broker's document gives a 500, a 502, a panic or a lost connection.",
+        unit: "calls",
+        scale: 20_000,
+        run: hostile::run,
+    },
+    Proof {
+        name: "explain",
+        about: "Explain says of every id what the driver's own log says, and of ids never sent that they were not.",
+        unit: "histories",
+        scale: 300,
+        run: explain::run,
+    },
+    Proof {
         name: "kills",
         about: "The whole product, killed at every crash point and at random, loses nothing and doubles nothing.",
         unit: "kills",
         scale: 500,
         run: kills::run,
+    },
+    Proof {
+        name: "mcp",
+        about: "The official clients list and call every tool; a call that is cut off and made again gives one message.",
+        unit: "cut calls",
+        scale: 200,
+        run: mcp::run,
     },
     Proof {
         name: "model",
@@ -97,6 +140,20 @@ pub const PROOFS: &[Proof] = &[
         unit: "ids a store",
         scale: 10_000,
         run: races::run,
+    },
+    Proof {
+        name: "relay",
+        about: "Writes through a relay over outages, with kill -9 of relay and hub and 15 days offline, are applied once.",
+        unit: "writes",
+        scale: 100_000,
+        run: relay::run,
+    },
+    Proof {
+        name: "turns",
+        about: "Agents and daemon, killed at every point of a turn: one first attempt a message, reruns marked, none lost.",
+        unit: "deaths of the daemon",
+        scale: 300,
+        run: turns::run,
     },
 ];
 
@@ -150,12 +207,12 @@ impl Proof {
 }
 
 impl Request<'_> {
-    /// The product's binary with faults, optimised; built when it is not up to date.
+    /// The product's binary with faults: the one `POSTRIDER_BIN` names, else an optimised one, built when it is not
+    /// up to date.
     pub fn faulted_binary(&self) -> anyhow::Result<PathBuf> {
-        // One that is built already may be named, so that a run costs no build.
-        match testkit::bin::Binary::from_env() {
-            Ok(named) => Ok(named.path().to_owned()),
-            Err(_) => build::faulted(self.workspace),
+        match std::env::var_os(BIN_VARIABLE) {
+            Some(_) => Ok(Binary::from_env()?.path().to_owned()),
+            None => build::faulted(self.workspace),
         }
     }
 }

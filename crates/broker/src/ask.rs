@@ -135,17 +135,12 @@ impl Asker<'_> {
             Question::PoliciesSet(change) => value(&self.owner()?.policies_set(change).await?),
             Question::Explain { id } => value(&self.explain(&id).await?),
             Question::WebhookCreate { name, url, topics } => {
-                let Shared { webhooks, ledger, entropy, .. } = self.owner()?.shared;
-                let (ledger, entropy) = (ledger.as_ref(), entropy.as_ref());
-                value(&webhooks.create(ledger, entropy, name, &url, topics).await?)
+                value(&self.owner()?.webhook_create(name, &url, topics).await?)
             }
             Question::Webhooks => value(&webhook::list(self.owner()?.ledger()).await?),
-            Question::WebhookRotate { name } => {
-                let entropy = self.shared.entropy.as_ref();
-                value(&webhook::rotate(self.owner()?.ledger(), entropy, &name).await?)
-            }
-            Question::WebhookEnable { name } => value(&webhook::enable(self.owner()?.ledger(), &name).await?),
-            Question::WebhookRemove { name } => value(&webhook::remove(self.owner()?.ledger(), &name).await?),
+            Question::WebhookRotate { name } => value(&self.owner()?.webhook_rotate(&name).await?),
+            Question::WebhookEnable { name } => value(&self.owner()?.webhook_enable(&name).await?),
+            Question::WebhookRemove { name } => value(&self.owner()?.webhook_remove(&name).await?),
         }
     }
 

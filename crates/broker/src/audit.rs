@@ -1,4 +1,5 @@
-//! The audit stream: who was let in, what owners decided. One record each, as log lines of target `audit`.
+//! The audit stream: who was let in, what owners decided. One record each, as log lines of target `audit`; the
+//! binary keeps them in `broker/audit.log` of its home.
 //!
 //! A record is written after the fact it names is committed. It follows from committed facts and is none itself: a
 //! kill between the two loses a line, never the truth. No secret and no message text ever stands in one.
@@ -49,6 +50,14 @@ pub(crate) enum Decision<'a> {
     TopicCreated { topic: &'a TopicName },
     /// A conversation's messages were removed.
     ConversationEmptied { conversation: ConversationId, messages: u64 },
+    /// A member got a webhook.
+    WebhookCreated { name: &'a MemberName },
+    /// A webhook got a new secret.
+    WebhookRotated { name: &'a MemberName },
+    /// A webhook was started again.
+    WebhookEnabled { name: &'a MemberName },
+    /// A webhook was taken away.
+    WebhookRemoved { name: &'a MemberName },
 }
 
 impl Event<'_> {
@@ -93,6 +102,10 @@ impl Decision<'_> {
             Decision::ConversationEmptied { conversation, messages } => {
                 ("conversation_emptied", format!("{conversation}, {messages} messages"))
             }
+            Decision::WebhookCreated { name } => ("webhook_created", name.to_string()),
+            Decision::WebhookRotated { name } => ("webhook_rotated", name.to_string()),
+            Decision::WebhookEnabled { name } => ("webhook_enabled", name.to_string()),
+            Decision::WebhookRemoved { name } => ("webhook_removed", name.to_string()),
         }
     }
 }
@@ -127,6 +140,10 @@ mod tests {
             (decided(Decision::MemberRemoved { member: &jane }), ("member_removed", "jane", "jane")),
             (decided(Decision::PoliciesSet), ("policies_set", "jane", "")),
             (decided(Decision::TopicCreated { topic: &topic }), ("topic_created", "jane", "#alerts")),
+            (decided(Decision::WebhookCreated { name: &jane }), ("webhook_created", "jane", "jane")),
+            (decided(Decision::WebhookRotated { name: &jane }), ("webhook_rotated", "jane", "jane")),
+            (decided(Decision::WebhookEnabled { name: &jane }), ("webhook_enabled", "jane", "jane")),
+            (decided(Decision::WebhookRemoved { name: &jane }), ("webhook_removed", "jane", "jane")),
         ] {
             let (what, by, about) = event.line();
             assert_eq!((what, by.as_str(), about.as_str()), line);

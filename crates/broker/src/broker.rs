@@ -21,12 +21,13 @@ use wire::session::SignIn;
 
 use crate::accept::Accept;
 use crate::chat::{Escalations, Notices, Rooms};
+use crate::hub::UnderWay;
 use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
 use crate::webhook::Webhooks;
-use crate::{chat, direct, health, janitor, link, openapi, page, session, wayin, webhook};
+use crate::{chat, direct, health, hub, janitor, link, openapi, page, session, wayin, webhook};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -104,6 +105,7 @@ pub(crate) struct Shared {
     pub(crate) escalations: Escalations,
     pub(crate) notices: Notices,
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) hub_under_way: UnderWay,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -135,6 +137,7 @@ impl Broker {
             escalations,
             notices: Notices::default(),
             streams: Arc::new(Semaphore::new(limits::CHAT_STREAMS_MAX)),
+            hub_under_way: UnderWay::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -150,6 +153,7 @@ impl Broker {
             .merge(direct::routes())
             .merge(chat::routes())
             .merge(session::routes())
+            .merge(hub::routes(&self.shared))
             .merge(health::routes());
         openapi::with_document(routes).merge(page::routes()).with_state(self.shared.clone())
     }

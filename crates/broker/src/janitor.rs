@@ -63,12 +63,26 @@ async fn round(shared: &Shared) -> Result<(), StorageError> {
             break;
         }
     }
+    let forgotten = forgotten + forget_hub_keys(shared).await?;
     let pruned = prune(shared).await?;
     shared.metrics.ttl_sweeps.add_one();
     if swept + expired + forgotten + pruned > 0 {
         tracing::info!(swept, expired, forgotten, pruned, "janitor");
     }
     Ok(())
+}
+
+async fn forget_hub_keys(shared: &Shared) -> Result<u64, StorageError> {
+    let (mut forgotten, limit) = (0, limits::SWEEP_ROWS_MAX);
+    while !shared.stop.is_cancelled() {
+        let changed = shared.ledger.expire_hub_keys(limit).await?;
+        forgotten += changed;
+        if changed < limit as u64 {
+            break;
+        }
+    }
+    shared.metrics.hub_keys_forgotten.add(forgotten);
+    Ok(forgotten)
 }
 
 async fn prune(shared: &Shared) -> Result<u64, StorageError> {

@@ -12,6 +12,7 @@
 //! | `chat` | conversations followed live: WebSocket, events, long poll; what waits for an answer |
 //! | `session` | a person's browser signs in |
 //! | `page` | the page for people |
+//! | `hub` | records of agents' work, each write applied once under its key |
 //! | `explain` | where is it, and why |
 //! | `janitor` | what ends by itself, and the audit of the books |
 //! | `audit` | who was let in, what owners decided |
@@ -34,6 +35,7 @@ mod credential;
 mod direct;
 mod explain;
 mod health;
+mod hub;
 mod janitor;
 pub mod limiter;
 mod link;

@@ -81,6 +81,16 @@ metrics! {
     webhook_retried: Counter "cm_broker_webhook_retried_total";
     /// Webhook rows given up.
     webhook_parked: Counter "cm_broker_webhook_parked_total";
+    /// Hub writes applied.
+    hub_writes: Counter "cm_hub_writes_total";
+    /// Copies of hub writes answered with the first answer.
+    hub_replayed: Counter "cm_hub_replayed_total";
+    /// Hub writes refused.
+    hub_refused: PerCode "cm_hub_refused_total";
+    /// Questions about hub keys answered with retired.
+    hub_keys_retired: Counter "cm_hub_keys_retired_total";
+    /// Hub keys forgotten after their time.
+    hub_keys_forgotten: Counter "cm_hub_keys_forgotten_total";
     /// 1 when the ledger answered its last look.
     db_healthy: Gauge "cm_broker_db_healthy";
 }

@@ -9,7 +9,7 @@ use model::{ErrorCode, MemberId, MessageId, limits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use wire::link::{Ack, AckRef, MailRow, Nack, ReceiptRow, Rows, ToBroker};
+use wire::link::{Ack, AckRef, Acked, MailRow, Nack, ReceiptRow, Rows, ToBroker};
 use wire::text;
 
 use crate::link::{LinkEnd, Live};
@@ -20,7 +20,7 @@ pub(crate) enum Delivery {
     /// Messages, and rows that are none.
     Mail { rows: Vec<MailRow>, poison: Vec<Nack> },
     /// Rungs the broker has committed.
-    Acked(Vec<AckRef>),
+    Acked(Vec<Acked>),
     /// Rungs of messages sent from here.
     Receipts(Vec<ReceiptRow>),
 }
@@ -67,7 +67,7 @@ pub(crate) async fn repeat_acks(mesh: &Mesh, live: &Live) -> Result<(), LinkEnd>
         let rows = mesh.mailbox.unconfirmed(after, limits::WINDOW_ROWS_MAX).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.seq;
-        let news = rows.iter().filter(|row| live.is_news((row.id, row.recipient), row.rung)).map(ack);
+        let news = rows.iter().map(ack).filter(|ack| live.is_news(ack));
         tell(live, news.collect()).await?;
     }
 }
@@ -149,7 +149,10 @@ async fn take_mail(
 
 fn answer(row: Recorded) -> Result<Ack, Nack> {
     match row.ack() {
-        Some((rung, at)) => Ok(Ack { row: AckRef { id: row.id, recipient: row.recipient, rung }, at }),
+        Some((rung, at)) => {
+            let read_at = row.read_at();
+            Ok(Ack { row: AckRef { id: row.id, recipient: row.recipient, rung }, at, read_at })
+        }
         None => {
             tracing::warn!(id = %row.id, arrival = ?row.arrival, "a message cannot be stored and is refused");
             Err(nack(row.id, row.recipient))
@@ -157,10 +160,14 @@ fn answer(row: Recorded) -> Result<Ack, Nack> {
     }
 }
 
-async fn confirm(mesh: &Mesh, live: &Live, rows: Vec<AckRef>) -> Result<(), LinkEnd> {
+async fn confirm(mesh: &Mesh, live: &Live, rows: Vec<Acked>) -> Result<(), LinkEnd> {
     live.heard(&rows);
-    let confirmed =
-        rows.into_iter().map(|row| Confirmed { id: row.id, recipient: row.recipient, rung: row.rung });
+    let confirmed = rows.into_iter().map(|Acked { row, read }| Confirmed {
+        id: row.id,
+        recipient: row.recipient,
+        rung: row.rung,
+        read,
+    });
     mesh.mailbox.confirm(confirmed.collect()).await?;
     Ok(())
 }
@@ -173,6 +180,7 @@ async fn take_receipts(mesh: &Mesh, live: &Live, rows: Vec<ReceiptRow>) -> Resul
         client_message_id: row.client_message_id,
         rung: row.row.rung,
         at: row.at,
+        ended_code: row.ended_code,
     });
     let risen = mesh.mailbox.apply_receipts(receipts.collect()).await?;
     if !risen.is_empty() {
@@ -189,7 +197,8 @@ async fn tell(live: &Live, acks: Vec<Ack>) -> Result<(), LinkEnd> {
     live.tell(&ToBroker::Ack(Rows { rows: acks })).await.map_err(gone)
 }
 
-fn arrived(row: MailRow) -> Arrived {
+/// A row of mail as the mailbox takes it.
+pub(crate) fn arrived(row: MailRow) -> Arrived {
     let envelope = serde_json::to_vec(&row.message).expect("a message that was read can be written");
     Arrived {
         id: row.message.id,
@@ -200,12 +209,15 @@ fn arrived(row: MailRow) -> Arrived {
         history_id: row.message.history_id,
         envelope,
         deliver_by: row.deliver_by,
+        read_at: row.read_at,
         redelivered: row.message.redelivered,
+        priority: row.message.fields.priority,
     }
 }
 
 fn ack(row: &AckRow) -> Ack {
-    Ack { row: AckRef { id: row.id, recipient: row.recipient, rung: row.rung }, at: row.at }
+    let told = AckRef { id: row.id, recipient: row.recipient, rung: row.rung };
+    Ack { row: told, at: row.at, read_at: row.read_at }
 }
 
 fn nack(id: MessageId, recipient: MemberId) -> Nack {

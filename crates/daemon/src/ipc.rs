@@ -8,13 +8,16 @@
 mod agents;
 mod door;
 mod events;
+mod explain;
 mod inbox;
 mod meshes;
 mod messages;
 mod outbox;
 mod send;
 mod state;
+mod tails;
 mod topics;
+mod turns;
 mod waiting;
 
 use std::sync::Arc;
@@ -30,14 +33,15 @@ use crate::ground::Ground;
 
 pub(crate) use door::Transport;
 
-/// The whole local door for one listener, behind its guard.
-pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
+/// The whole local door for one listener, with `more` routes, behind its guard.
+pub(crate) fn router(ground: Arc<Ground>, transport: Transport, more: Router) -> Router {
     let routes = Router::new()
         .route("/v1/send", post(send::send))
         .route("/v1/topic/post", post(send::post_to_topic))
         .route("/v1/inbox", get(inbox::list))
         .route("/v1/inbox/seen", post(inbox::seen))
         .route("/v1/messages/{id}", get(messages::life))
+        .route("/v1/explain/{id}", get(explain::about))
         .route("/v1/outbox", get(outbox::list))
         .route("/v1/outbox/{id}", get(outbox::inspect))
         .route("/v1/outbox/requeue", post(outbox::requeue))
@@ -50,6 +54,11 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
         .route("/v1/ask", post(topics::ask))
         .route("/v1/events", get(events::stream))
         .route("/v1/agents", post(agents::register))
+        .route("/v1/turns", get(turns::list).post(turns::begin))
+        .route("/v1/turns/{id}", get(turns::show))
+        .route("/v1/turns/{id}/extend", post(turns::extend))
+        .route("/v1/turns/{id}/interrupt", post(turns::interrupt))
+        .route("/v1/turns/{id}/end", post(turns::end))
         .route("/v1/rotate-token", post(agents::rotate_token))
         .route("/v1/meshes", get(meshes::list).post(meshes::join))
         .route("/v1/reload", post(meshes::reload))
@@ -59,7 +68,8 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport) -> Router {
         .route("/v1/version", get(state::version))
         .route("/v1/metrics", get(state::metrics))
         .route("/v1/shutdown", post(state::shutdown))
-        .with_state(ground.clone());
+        .with_state(ground.clone())
+        .merge(more);
     door::guarded(net::guard::with_fallbacks(routes), ground, transport)
 }
 

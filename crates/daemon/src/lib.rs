@@ -16,6 +16,7 @@ mod attach;
 mod courier;
 mod disk;
 mod events;
+mod explain;
 mod ground;
 pub mod home;
 mod inbox;
@@ -28,6 +29,7 @@ mod metrics;
 mod operator;
 mod questions;
 mod recover;
+mod refetch;
 mod retention;
 mod send;
 pub mod settings;
@@ -35,6 +37,7 @@ mod start;
 mod storage;
 pub mod surroundings;
 mod token;
+mod turns;
 mod view;
 
 use std::path::PathBuf;
@@ -46,7 +49,7 @@ use net::handshake::Invite;
 use tokio_util::sync::CancellationToken;
 
 pub use join::{Join, JoinError, Joined};
-pub use machine::{HostError, accept_host, remint};
+pub use machine::{HostError, accept_host, other_machine, remint};
 pub use recover::{RecoverError, Recovered, recover};
 pub use start::{Daemon, StartError};
 pub use surroundings::Surroundings;
@@ -68,6 +71,8 @@ pub struct Config {
     pub page_url: Option<String>,
     /// The mesh whose broker runs in this very process.
     pub own_mesh: Option<OwnMesh>,
+    /// Routes of other services for the local door, behind its guards and its authentication; without a fallback.
+    pub more_routes: axum::Router,
     /// What the process found around itself.
     pub surroundings: Surroundings,
     /// Ends the daemon when cancelled; the daemon cancels it when it is asked to stop.

@@ -74,6 +74,15 @@ pub(crate) fn check(home: &Home, machine_id: Option<&str>, now: Timestamp) -> io
     Ok(here)
 }
 
+/// The machine a home was made on, when that was another one. Looks and records nothing.
+pub fn other_machine(root: &Path, machine_id: Option<&str>) -> io::Result<Option<String>> {
+    let Some(machine_id) = machine_id else { return Ok(None) };
+    Ok(match compare(&read(&Home::at(root))?, machine_id) {
+        Here::Fine | Here::New => None,
+        Here::Elsewhere { recorded } => Some(recorded),
+    })
+}
+
 /// Keeps the home's keys and records this machine as its place: the disk moved.
 pub fn accept_host(root: &Path, machine_id: Option<&str>, clock: &dyn Clock) -> Result<(), HostError> {
     let home = Home::at(root);

@@ -38,7 +38,7 @@ pub(crate) struct Bells {
     pub(crate) queued: Bell,
     /// An outbox row stands elsewhere than before.
     pub(crate) moved: Bell,
-    /// The inbox has a new row.
+    /// The inbox has a new row, or one that waits again.
     pub(crate) arrived: Bell,
     /// An inbox row climbed: the broker should hear of it.
     pub(crate) climbed: Bell,

@@ -28,6 +28,24 @@ pub(crate) async fn send(
     request: SendRequest,
     header: Option<&str>,
 ) -> Result<Answered, Refusal> {
+    let new = row_of(mesh, sender, request, header)?;
+    let id = new.client_message_id.clone();
+    let accepted = mesh.mailbox.accept(new).await.map_err(|error| storage::refusal(&error))?;
+    mesh.tally.sent(&accepted.verdict);
+    if accepted.verdict == Verdict::Insert {
+        mesh.bells.queued.ring();
+        mesh.bells.moved.ring();
+    }
+    answer(mesh, id, accepted)
+}
+
+/// The row of a message of `sender`: every rule of its form kept, nothing stored yet.
+pub(crate) fn row_of(
+    mesh: &Mesh,
+    sender: &Member,
+    request: SendRequest,
+    header: Option<&str>,
+) -> Result<NewRow, Refusal> {
     let now = mesh.clock.now();
     let key = request.key(header)?;
     let id = key.unwrap_or_else(|| ClientMessageId::mint(now, &*mesh.entropy));
@@ -46,7 +64,7 @@ pub(crate) async fn send(
         Deadline::None => None,
         Deadline::DeliverBy(at) | Deadline::Ttl { deliver_by: at, .. } => Some(at),
     };
-    let new = NewRow {
+    Ok(NewRow {
         row: RowId::mint(now, &*mesh.entropy),
         sender: sender.id,
         client_message_id: draft.client_message_id.clone(),
@@ -57,14 +75,7 @@ pub(crate) async fn send(
             .expect("fields hold only what JSON can say"),
         deliver_by,
         enqueued_at: now,
-    };
-    let accepted = mesh.mailbox.accept(new).await.map_err(|error| storage::refusal(&error))?;
-    mesh.tally.sent(&accepted.verdict);
-    if accepted.verdict == Verdict::Insert {
-        mesh.bells.queued.ring();
-        mesh.bells.moved.ring();
-    }
-    answer(mesh, draft.client_message_id, accepted)
+    })
 }
 
 /// The broker would refuse it for good, so the caller hears it now.
@@ -112,7 +123,8 @@ fn answer(mesh: &Mesh, id: ClientMessageId, accepted: Accepted) -> Result<Answer
     }
 }
 
-fn refuse(id: &ClientMessageId, row: RowId, conflict: &Conflict) -> Refusal {
+/// The id answers for another message, or for one that was given up.
+pub(crate) fn refuse(id: &ClientMessageId, row: RowId, conflict: &Conflict) -> Refusal {
     let mut refused = Refused::plain(ErrorCode::IdempotencyKeyReused)
         .with("client_message_id", id.as_str())
         .with("conflict", conflict.text())

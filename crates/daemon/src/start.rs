@@ -94,8 +94,10 @@ impl Daemon {
             let (url, invites) = (own.map(|own| own.url.clone()), own.map(|own| own.invites.clone()));
             ground.attach(Attach { entry, url, invites, person: None }).await;
         }
-        let http = if config.surroundings.container { None } else { open_http(&ground).await? };
-        let unix = ipc::router(ground.clone(), Transport::Unix);
+        let more = config.more_routes;
+        let in_container = config.surroundings.container;
+        let http = if in_container { None } else { open_http(&ground, more.clone()).await? };
+        let unix = ipc::router(ground.clone(), Transport::Unix, more);
         ground.spawn_door(Door::unix(listener), unix);
         write(&ground.home.pid(), &std::process::id().to_string(), 0o600)?;
         ground.tasks.spawn(disk_looks(ground.clone()));
@@ -182,7 +184,7 @@ fn enter_own(home: &Home, settings: &mut Settings, own: &OwnMesh, config: &Confi
 }
 
 /// The port of a process that was killed, when it is free, so that callers that read it find us; else any.
-async fn open_http(ground: &Arc<Ground>) -> Result<Option<SocketAddr>, StartError> {
+async fn open_http(ground: &Arc<Ground>, more: axum::Router) -> Result<Option<SocketAddr>, StartError> {
     let path = ground.home.http_port();
     let last: Option<u16> = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
     let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, last.unwrap_or(0))).await {
@@ -193,7 +195,7 @@ async fn open_http(ground: &Arc<Ground>) -> Result<Option<SocketAddr>, StartErro
     let listener = listener.map_err(home)?;
     let address = listener.local_addr().map_err(home)?;
     write(&path, &address.port().to_string(), 0o644)?;
-    let router = ipc::router(ground.clone(), Transport::Tcp(address));
+    let router = ipc::router(ground.clone(), Transport::Tcp(address), more);
     ground.spawn_door(Door::tcp(listener), router);
     Ok(Some(address))
 }

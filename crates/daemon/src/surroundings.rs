@@ -67,7 +67,14 @@ fn machine_id() -> Option<String> {
     Some(format!("linux:{id}"))
 }
 
+/// Whether loopback may be somebody else's too. `POSTRIDER_TCP` settles it where the look is wrong, or the sharing
+/// is wanted.
 fn is_container(variable: &impl Fn(&str) -> Option<String>) -> bool {
+    match variable("POSTRIDER_TCP").as_deref() {
+        Some("on") => return false,
+        Some("off") => return true,
+        Some(_) | None => {}
+    }
     let told = variable("KUBERNETES_SERVICE_HOST").is_some() || Path::new("/.dockerenv").exists();
     let groups = std::fs::read_to_string("/proc/1/cgroup").unwrap_or_default();
     told || ["docker", "kubepods", "containerd", "libpod"].iter().any(|mark| groups.contains(mark))
@@ -76,6 +83,14 @@ fn is_container(variable: &impl Fn(&str) -> Option<String>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_person_has_the_last_word_about_loopback() {
+        let told = |word: &'static str| {
+            Surroundings::read(|name| (name == "POSTRIDER_TCP").then(|| word.to_owned())).container
+        };
+        assert_eq!((told("on"), told("off")), (false, true));
+    }
 
     #[test]
     fn names_are_made_from_host_and_account() {

@@ -13,6 +13,7 @@ use crate::Ledger;
 pub mod accept;
 pub mod chat;
 pub mod history;
+pub mod hub;
 pub mod janitor;
 pub mod link;
 pub mod manage;
@@ -42,6 +43,8 @@ pub const TABLES: &[&str] = &[
     "mention_index",
     "webhook",
     "webhook_call",
+    "hub_record",
+    "idem",
     "escalation",
     "read_mark",
     "sign_in",
@@ -226,6 +229,24 @@ macro_rules! conformance {
                 a_removed_member_takes_its_webhook_along
                 only_a_hosted_service_gets_a_webhook_and_only_one
                 a_list_shows_each_webhook_without_its_secrets
+            ]
+            hub [
+                a_write_is_applied_once_and_answered_alike_ever_after
+                a_key_of_another_request_is_refused_and_another_principals_is_its_own
+                no_refused_hub_write_leaves_a_row_in_any_table
+                versions_rise_and_a_precondition_names_one
+                a_deleted_record_goes_on_counting
+                a_batch_is_applied_whole_in_its_order_or_names_what_failed
+                a_list_is_followed_by_place_and_a_changed_record_comes_again
+                instants_of_a_record_rise_when_the_clock_goes_back
+                sixty_four_copies_of_one_key_are_one_effect
+                sixty_four_writers_who_saw_one_version_make_one_change
+                a_key_is_used_or_retired_and_never_both
+                ce19_ce20_a_fenced_key_is_never_applied
+                ce21_a_copy_that_may_be_forgotten_is_refused
+                a_key_is_kept_for_its_days_and_forgotten_in_bounded_rounds
+                a_message_is_read_by_its_recipient_once
+                a_messages_id_is_a_key_too
             ]
         }
     };

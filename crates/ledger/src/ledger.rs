@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
     ClientMessageId, ConversationId, Cursor, DeliveryRung, MemberId, MemberKind, MemberName, MessageId,
@@ -312,10 +313,43 @@ pub trait Ledger: Send + Sync {
     /// How far the pushes of a message came, for explain.
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError>;
 
+    // The hub: versioned records, and writes that happen once under a key.
+
+    /// Makes a write: its key is looked up, its precondition checked, its effect and its key's record written, in
+    /// one transaction. Concurrent calls share a commit, and a refusal touches nobody else.
+    async fn hub_write(&self, write: HubWrite) -> Result<HubOutcome, StorageError>;
+
+    /// What a principal's key is known for, as a hub write or as a message's id.
+    async fn hub_known(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+    ) -> Result<Option<HubKnown>, StorageError>;
+
+    /// What became of a key whose request was first made at `created_at`; with [`Fence::Retire`] an absent one is
+    /// retired in the same transaction.
+    async fn hub_key_status(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+        created_at: Option<Timestamp>,
+        fence: Fence,
+    ) -> Result<HubKeyStatus, StorageError>;
+
+    /// One record.
+    async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError>;
+
+    /// Records of a kind by their last change, those after place `after`. Who follows misses none: a record that
+    /// changes meanwhile comes again.
+    async fn hub_list(&self, kind: RecordKind, after: u64, limit: usize) -> Result<HubPage, StorageError>;
+
     // The janitor. Each call does a bounded round and says how many rows it changed.
 
     /// Forgets ids whose window has passed.
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError>;
+
+    /// Forgets keys of hub writes whose time is over.
+    async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError>;
 
     /// Ends undelivered rows past their `deliver_by`, or older than the bound for undelivered rows.
     async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError>;

@@ -7,6 +7,7 @@
 //! - An `Ok` means committed and synced. A refusal leaves no row in any table.
 //! - A dedupe row in state `accepted` exists exactly when the accept transaction committed, and is written
 //!   with the message, its deliveries and its mentions or not at all.
+//! - A key in state `stored` exists exactly when its hub write committed, and is written with it or not at all.
 //! - Commit order is read order: a place in a log is taken inside the writing transaction, under that log's lock.
 //! - The store owns time: SQLite is given a clock, PostgreSQL uses the database's.
 //! - Every transaction of a link checks the link's epoch, so a replaced link can write nothing.
@@ -21,6 +22,7 @@
 )]
 pub mod conformance;
 mod error;
+mod hub;
 mod ledger;
 pub mod planted;
 mod postgres;
@@ -39,6 +41,10 @@ pub use types::chat::{
     AskedQuestion, Audience, Emptied, Escalation, Followed, Follower, LogHead, NodeFacts, ReadState, Session,
 };
 pub use types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Orphan, Wanted};
+pub use types::hub::{
+    HubAnswer, HubApplied, HubEffect, HubKey, HubKeyStatus, HubKnown, HubOutcome, HubPage, HubRecord,
+    HubRefusal, HubWrite,
+};
 pub use types::manage::{ApiToken, NewToken, Pruned, Registered, Scopes, TokenId};
 pub use types::mesh::{ConnectionPolicy, IssuerSeed, Member, Mesh, MeshSetup, Policies, Role, TopicPolicy};
 pub use types::read::{

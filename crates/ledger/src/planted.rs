@@ -15,6 +15,12 @@ pub const NO_FINGERPRINT: &str = "ledger.no_fingerprint";
 /// A link's witnesses are not looked up.
 pub const NO_WITNESSES: &str = "ledger.no_witnesses";
 
+/// The key of a hub write is recorded in a transaction of its own, after the write's.
+pub const IDEM_OWN_TRANSACTION: &str = "ledger.idem_own_transaction";
+/// A question with a fence retires no key.
+pub const HUB_NO_FENCE: &str = "ledger.hub_no_fence";
+/// A copy of a hub write is taken at any age.
+pub const HUB_NO_AGE: &str = "ledger.hub_no_age";
 /// Messages are stamped before the log's lock is held, and logs are read in the order of the stamps.
 pub const TIMESTAMP_CURSOR: &str = "ledger.timestamp_cursor";
 

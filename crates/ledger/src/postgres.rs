@@ -2,7 +2,8 @@
 //!
 //! - READ COMMITTED with explicit locks: a log's row is locked before a place in it is taken, topics before direct
 //!   conversations and each kind by number, keys of one statement in sorted order.
-//! - Accepts of many callers are one transaction on one of a few connections; see `batch`.
+//! - Accepts of many callers are one transaction on one of a few connections, their look-ups one statement; see
+//!   `batch` and `lookup`.
 //! - Work runs in tasks of its own: a caller that goes away leaves no connection inside a transaction.
 //! - A connection whose transaction did not end is closed, never handed to the next caller.
 //! - A server that does not sync its commits is refused.
@@ -14,10 +15,13 @@ mod chat;
 mod desk;
 mod explain;
 mod history;
+mod hub;
+mod hub_batch;
 mod janitor;
 mod join;
 mod link;
 mod list;
+mod lookup;
 mod manage;
 mod mesh;
 mod push;

@@ -9,6 +9,7 @@ mod accept;
 mod chat;
 mod explain;
 mod history;
+mod hub;
 mod janitor;
 mod join;
 mod link;

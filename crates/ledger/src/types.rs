@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod chat;
 pub mod explain;
+pub mod hub;
 pub mod manage;
 pub mod mesh;
 pub mod read;

@@ -4,9 +4,10 @@
 //! - What cannot be read back as its type is an error of the read, never a guess.
 
 use model::outbox::{AbortedBy, DeadReason, Outcome, Status};
+use model::turn::{TurnMark, TurnOutcome};
 use model::{
     ClientMessageId, ConversationId, DeliveryRung, Fingerprint, LeaseToken, MemberId, MemberKind, MemberName,
-    MessageId, RowId, Timestamp,
+    MessageId, Priority, RowId, Timestamp, TurnId,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Row, ToSql};
@@ -86,6 +87,7 @@ sixteen_bytes! {
     ConversationId via as_bytes as lent;
     RowId via to_bytes as made;
     LeaseToken via to_bytes as made;
+    TurnId via to_bytes as made;
 }
 
 macro_rules! words {
@@ -131,6 +133,8 @@ numbers! {
     }
     Outcome { NotSent = 0 Unknown = 1 NotAccepted = 2 Accepted = 3 }
     AbortedBy { Operator = 0 Session = 1 Policy = 2 }
+    Priority { Now = 0 Next = 1 Low = 2 }
+    TurnOutcome { Processed = 1 Failed = 2 }
 }
 
 macro_rules! codes {
@@ -148,7 +152,7 @@ macro_rules! codes {
     )*};
 }
 
-codes! { Status; DeliveryRung; }
+codes! { Status; DeliveryRung; TurnMark; }
 
 impl Stored for Fingerprint {
     fn load(value: ValueRef<'_>) -> FromSqlResult<Self> {

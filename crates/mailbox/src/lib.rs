@@ -1,5 +1,5 @@
 //! A node's durable side in one mesh: the outbox its callers fill and its courier empties, the inbox its
-//! link fills, and the receipts that travel back. One SQLite file, one writer, so that one fact is one
+//! link fills, the turns its agents take, and the receipts that travel back. One SQLite file, one writer, so that one fact is one
 //! transaction.
 //!
 //! Invariants
@@ -10,6 +10,8 @@
 //! - A lane has at most one frame on the wire, and its rows leave in the order they were accepted.
 //! - `first_attempt_at` is stored before the first byte leaves, in broker time.
 //! - A row is recorded once per (sender, id, recipient); rungs only rise.
+//! - An agent has one open turn; a message's attempts are counted for ever, and its end and reply are one
+//!   transaction.
 //! - This room knows no network: payloads and envelopes are bytes, time and randomness are arguments.
 //!
 //! Absent on purpose: wakes (whoever writes tells whoever waits), retries of storage errors (the caller's
@@ -21,9 +23,12 @@ mod member;
 mod meta;
 mod open;
 mod outbox;
+pub mod planted;
+pub mod relay;
 mod salvage;
 mod scrub;
 mod sql;
+mod turn;
 
 pub use inbox::{
     AckRow, Arrival, Arrived, Confirmed, InboxCount, InboxPlace, InboxQuery, InboxRow, InboxShow, Recorded,
@@ -37,3 +42,6 @@ pub use outbox::{
     RowStatus, Rungs, Settled, Settlement, Unsettled, Witness, Word,
 };
 pub use salvage::{Condition, Salvaged, condition};
+pub use turn::{
+    BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, Turn, TurnAsked, TurnLostError,
+};

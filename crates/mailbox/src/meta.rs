@@ -30,6 +30,8 @@ pub enum Fact {
     Person(MemberId),
     /// How long the broker remembers ids, as last negotiated: valid offline too.
     DedupeWindow(DedupeWindow),
+    /// Whether the inbox was rebuilt from a damaged file, and may lack what the broker's logs still hold.
+    InboxRebuilt(bool),
 }
 
 /// What is known so far; a fact is absent until the join or the first negotiation told it.
@@ -45,6 +47,8 @@ pub struct Meta {
     pub person: Option<MemberId>,
     /// See [`Fact::DedupeWindow`].
     pub dedupe_window: Option<DedupeWindow>,
+    /// See [`Fact::InboxRebuilt`].
+    pub inbox_rebuilt: bool,
 }
 
 pub(crate) const INBOX_EPOCH: &str = "inbox_epoch";
@@ -53,6 +57,7 @@ const NODE: &str = "node_id";
 const ISSUER_KEY: &str = "issuer_key";
 const PERSON: &str = "person";
 const DEDUPE_WINDOW: &str = "dedupe_window_days";
+pub(crate) const INBOX_REBUILT: &str = "inbox_rebuilt";
 const PERMANENT: &str = "permanent";
 
 impl Mailbox {
@@ -84,6 +89,7 @@ impl Fact {
             Fact::Person(person) => (PERSON, person.to_string()),
             Fact::DedupeWindow(DedupeWindow::Days(days)) => (DEDUPE_WINDOW, days.to_string()),
             Fact::DedupeWindow(DedupeWindow::Permanent) => (DEDUPE_WINDOW, PERMANENT.to_owned()),
+            Fact::InboxRebuilt(rebuilt) => (INBOX_REBUILT, rebuilt.to_string()),
         }
     }
 }
@@ -136,6 +142,7 @@ fn read(conn: &Connection) -> Result<Meta, StorageError> {
             PERSON => meta.person = Some(parse(&text)?),
             DEDUPE_WINDOW if text == PERMANENT => meta.dedupe_window = Some(DedupeWindow::Permanent),
             DEDUPE_WINDOW => meta.dedupe_window = Some(DedupeWindow::Days(parse(&text)?)),
+            INBOX_REBUILT => meta.inbox_rebuilt = parse(&text)?,
             // The epoch has its own door, and a newer program may keep more than we know.
             _ => {}
         }

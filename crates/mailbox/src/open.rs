@@ -12,7 +12,10 @@ use crate::sql;
 
 /// The tables of a mailbox.
 pub const SCHEMA: Schema = Schema {
-    migrations: &[Migration { number: 1, name: "mailbox", sql: include_str!("migrations/0001_mailbox.sql") }],
+    migrations: &[
+        Migration { number: 1, name: "mailbox", sql: include_str!("migrations/0001_mailbox.sql") },
+        Migration { number: 2, name: "turns", sql: include_str!("migrations/0002_turns.sql") },
+    ],
     sum: include_str!("../schema.sql"),
 };
 

@@ -17,6 +17,7 @@ use model::outbox::{BrokerReceipt, Status};
 use model::{Fingerprint, MessageId, Timestamp};
 use rusqlite::{Connection, named_params};
 
+pub(crate) use accept::accept;
 pub use accept::{Accepted, NewRow};
 pub use claim::{ClaimRequest, Claimed, LaneFrame, Leased};
 pub use lane::LaneKey;

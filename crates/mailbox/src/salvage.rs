@@ -13,6 +13,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, ToSql, named_params, params_from_iter};
 use sqlite::StorageError;
 
+use crate::meta::{INBOX_REBUILT, put};
 use crate::{Mailbox, sql};
 
 /// How a file that is not open looks.
@@ -65,6 +66,10 @@ impl Mailbox {
     /// Carries over what can be read of `damaged` into this new file. To be called before anything else.
     pub fn salvage_blocking(&self, damaged: &Path, now: Timestamp) -> Result<Salvaged, StorageError> {
         let mut salvaged = Salvaged::default();
+        self.db.write_blocking("mailbox.salvage", |conn| {
+            put(conn, INBOX_REBUILT, &true.to_string())?;
+            Ok::<_, StorageError>(())
+        })?;
         let Ok(from) = open(damaged) else { return Ok(salvaged) };
         for statement in [sql::SALVAGE_META, sql::SALVAGE_MEMBER] {
             let table = if statement == sql::SALVAGE_MEMBER { "member" } else { "meta" };
@@ -73,15 +78,19 @@ impl Mailbox {
                 salvaged.members = kept;
             }
         }
-        let outbox = [("outbox", sql::SALVAGE_OUTBOX), ("outbox_payload", sql::SALVAGE_OUTBOX_PAYLOAD)];
-        (salvaged.outbox, salvaged.outbox_lost) = self.carry(&from, outbox)?;
-        let inbox = [("inbox", sql::SALVAGE_INBOX), ("inbox_envelope", sql::SALVAGE_INBOX_ENVELOPE)];
-        (salvaged.inbox, salvaged.inbox_lost) = self.carry(&from, inbox)?;
+        let (outbox, payloads) =
+            (("outbox", sql::SALVAGE_OUTBOX), ("outbox_payload", sql::SALVAGE_OUTBOX_PAYLOAD));
+        (salvaged.outbox, salvaged.outbox_lost) = self.carry(&from, outbox, Some(payloads))?;
+        let (inbox, envelopes) =
+            (("inbox", sql::SALVAGE_INBOX), ("inbox_envelope", sql::SALVAGE_INBOX_ENVELOPE));
+        (salvaged.inbox, salvaged.inbox_lost) = self.carry(&from, inbox, Some(envelopes))?;
+        self.carry(&from, ("turn", sql::SALVAGE_TURN), None)?;
         self.db.write_blocking("mailbox.salvage", move |conn| {
             let at = named_params! {":now": now.as_micros()};
             conn.prepare_cached(sql::SALVAGE_BURY_WORDLESS)?.execute([])?;
             conn.prepare_cached(sql::SALVAGE_MARK_OUTBOX)?.execute(at)?;
             conn.prepare_cached(sql::SALVAGE_MARK_INBOX)?.execute(at)?;
+            conn.prepare_cached(sql::SALVAGE_MARK_TURNS)?.execute([])?;
             Ok::<_, StorageError>(())
         })?;
         Ok(salvaged)
@@ -91,9 +100,9 @@ impl Mailbox {
     fn carry(
         &self,
         from: &Connection,
-        tables: [(&'static str, &str); 2],
+        (table, row): (&'static str, &str),
+        bodies: Option<(&'static str, &str)>,
     ) -> Result<(u64, u64), StorageError> {
-        let [(table, row), (body_table, body)] = tables;
         let last = last_place(from, table);
         let (mut kept, mut lost, mut page) = (0, 0, Vec::new());
         for seq in 1..=last {
@@ -101,7 +110,7 @@ impl Mailbox {
                 Ok(None) => continue,
                 Err(_) => lost += 1,
                 Ok(Some(record)) => {
-                    let words = one(from, body_table, body, seq).ok().flatten();
+                    let words = bodies.and_then(|(table, body)| one(from, table, body, seq).ok().flatten());
                     page.push([Some(record), words]);
                 }
             }

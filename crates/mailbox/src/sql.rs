@@ -81,10 +81,12 @@ statements! {
     SALVAGE_LAST "salvage_last"
     SALVAGE_MARK_INBOX "salvage_mark_inbox"
     SALVAGE_MARK_OUTBOX "salvage_mark_outbox"
+    SALVAGE_MARK_TURNS "salvage_mark_turns"
     SALVAGE_MEMBER "salvage_member"
     SALVAGE_META "salvage_meta"
     SALVAGE_OUTBOX "salvage_outbox"
     SALVAGE_OUTBOX_PAYLOAD "salvage_outbox_payload"
+    SALVAGE_TURN "salvage_turn"
     SCRUB_ABORTED "scrub_aborted"
     SCRUB_DONE "scrub_done"
     SCRUB_INBOX_ENVELOPE "scrub_inbox_envelope"
@@ -101,6 +103,22 @@ statements! {
     SETTLE_RETRY "settle_retry"
     SETTLE_ROW "settle_row"
     SETTLE_UNANSWERED "settle_unanswered"
+    TURN_BY_ID "turn_by_id"
+    TURN_END "turn_end"
+    TURN_ENGAGE "turn_engage"
+    TURN_EXISTS "turn_exists"
+    TURN_EXTEND "turn_extend"
+    TURN_GIVEN_UP "turn_given_up"
+    TURN_INSERT "turn_insert"
+    TURN_INTERRUPT "turn_interrupt"
+    TURN_MARK "turn_mark"
+    TURN_NAMED "turn_named"
+    TURN_NEXT "turn_next"
+    TURN_OF_MESSAGE "turn_of_message"
+    TURN_OPEN "turn_open"
+    TURN_OVER "turn_over"
+    TURN_REPLY "turn_reply"
+    TURN_STANDING "turn_standing"
     UNSETTLED "unsettled"
 }
 
@@ -145,10 +163,10 @@ mod tests {
         let conn = schema();
         let paging = ["outbox_list", "outbox_list_done", "inbox_all_after", "inbox_all_newest"];
         // They walk once, through a file no daemon has open.
-        let salvage = ["salvage_mark_inbox", "salvage_mark_outbox"];
+        let salvage = ["salvage_mark_inbox", "salvage_mark_outbox", "salvage_mark_turns"];
         for (file, statement) in ALL {
             let plan = plan(&conn, statement);
-            for table in ["outbox", "inbox", "outbox_payload", "inbox_envelope"] {
+            for table in ["outbox", "inbox", "outbox_payload", "inbox_envelope", "turn"] {
                 let walks = plan.lines().any(|line| line == format!("SCAN {table}"));
                 let allowed = paging.contains(file) || salvage.contains(file);
                 assert!(!walks || allowed, "{file}:\n{plan}");

@@ -184,6 +184,38 @@ error_codes! {
     ConversationClosed "conversation_closed" Permanent "Write to another, or ask its owner to open it.";
     /// The message had no recipient, so no higher rung can come.
     NoRecipients "no_recipients" Permanent "Subscribe somebody, or wait for accepted.";
+    /// A turn of this agent is open.
+    TurnOpen "turn_open" Transient "End it, or wait until its lease runs out.";
+    /// The turn's lease was lost: the message waits for another turn, or has one.
+    TurnLost "turn_lost" Permanent "Drop the work; a turn that is still wanted is handed out again, marked.";
+    /// The message has had its turn.
+    TurnOver "turn_over" Permanent "Nothing is left to do; postrider explain shows how it ended.";
+    /// The record is not as the caller had seen it; current_version says what is there now.
+    StateConflict "state_conflict" Permanent "Read the record again, then decide whether the change still holds.";
+    /// A request with this key is under way.
+    IdempotencyInProgress "idempotency_in_progress" Transient "Ask again with the same key after the Retry-After.";
+    /// The key was retired by a question with a fence; nothing happened under it and nothing will.
+    IdempotencyKeyRetired "idempotency_key_retired" Permanent "Use a new key.";
+    /// The copy is older than the time for which an earlier one is surely remembered.
+    IdempotencyKeyExpired "idempotency_key_expired" Permanent "Check whether it was applied; then use a new key.";
+    /// The upstream is away, and this request is of the kind that never waits.
+    UpstreamUnreachable "upstream_unreachable_online_only" Transient "Ask again when the upstream is back; nothing was stored.";
+    /// The upstream is away, and a request with credentials of its own is never stored.
+    CredentialsNotQueueable "credentials_not_queueable" Transient "Ask without them, or run the relay with --auth-mode relay.";
+    /// The upstream is away, and the answer's id cannot be made here.
+    IdRequired "id_required" Transient "Ask with Prefer: respond-async if the id is not needed now.";
+    /// The relay's outbox has no room; nothing was stored.
+    OutboxFull "outbox_full" Transient "postrider relay outbox status shows what waits, and why.";
+    /// The upstream is away, and the body is over what the relay stores.
+    PayloadTooLargeToQueue "payload_too_large_to_queue" Permanent "Ask again when the upstream is back, or send less.";
+    /// The upstream is away, and what looks like a secret is never stored; pointers names the places.
+    SecretInPayload "secret_in_payload" Permanent "Leave the secret out, or ask again when the upstream is back.";
+    /// Older writes to the same resource wait, and this one cannot wait behind them.
+    PendingWrites "pending_writes" Transient "Ask again when postrider relay outbox status shows none for it.";
+    /// The upstream is not the one the waiting writes are for.
+    WrongInstance "wrong_instance" Permanent "Check the upstream; postrider relay outbox replay --force-upstream takes it as the right one.";
+    /// No relay answers on the home's socket.
+    RelayNotRunning "relay_not_running" Transient "Start it: postrider relay serve --upstream URL";
     /// Part of the product is starting or stopping.
     Unavailable "unavailable" Transient "Ask again shortly.";
     /// A fault of ours; the log has its cause.

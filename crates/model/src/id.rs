@@ -120,6 +120,8 @@ ulid_id! {
     RowId "row";
     /// One claim of one row: only its holder may record a refusal.
     LeaseToken "lease_token";
+    /// One attempt of an agent at one message.
+    TurnId "turn_id";
 }
 
 /// The caller's idempotency key: 1 to 128 of `A-Z a-z 0-9 . _ : -`.

@@ -16,6 +16,7 @@ pub mod envelope;
 pub mod error;
 pub mod fingerprint;
 pub mod gcra;
+pub mod hub;
 pub mod id;
 pub mod limits;
 pub mod member;
@@ -23,6 +24,10 @@ pub mod meta;
 pub mod operator;
 pub mod outbox;
 pub mod receipt;
+pub mod relay;
+pub mod route_class;
+pub mod secrets;
+pub mod turn;
 pub mod webhook;
 
 pub use clock::{BrokerClock, Clock, Entropy, OsEntropy, SystemClock, Timestamp};
@@ -32,7 +37,7 @@ pub use error::{Class, ErrorCode};
 pub use fingerprint::Fingerprint;
 pub use id::{
     ClientMessageId, ConversationId, LeaseToken, MemberId, MemberName, MeshId, MessageId, NodeKey, NodeName,
-    RowId, TopicName,
+    RowId, TopicName, TurnId,
 };
 pub use member::MemberKind;
 pub use meta::Meta;

@@ -43,6 +43,8 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Answers in flight at a stop get this long; queued rows stay on disk.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// An audit stream is set aside at this size, and the one set aside before goes: some hundred thousand records.
+pub const AUDIT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Messages of one link `send` or `mail` frame.
 pub const FRAME_MESSAGES_MAX: usize = 64;
 /// Lanes one mesh may have on the wire at once.
@@ -204,6 +206,90 @@ pub const QUIET_READ_PAUSE: Duration = Duration::from_millis(2);
 pub const NODE_QUESTIONS_MAX: usize = 32;
 /// A node's answer to a broker, inside the time the broker itself has to answer.
 pub const NODE_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long an agent's tool waits when nobody says, under the minute after which common clients give up.
+pub const TOOL_WAIT_DEFAULT: Duration = Duration::from_secs(30);
+/// The longest a tool waits: the answer must still reach a client that gives up after a minute.
+pub const TOOL_WAIT_MAX: Duration = Duration::from_secs(50);
+/// Messages a tool shows when nobody says: a page of words has to fit an agent's memory.
+pub const TOOL_ROWS_DEFAULT: usize = 20;
+/// Messages a tool shows at most.
+pub const TOOL_ROWS_MAX: usize = 100;
+/// Bytes of message text a tool shows at most; at least one message is always shown whole.
+pub const TOOL_TEXT_BYTES_MAX: usize = 128 * 1024;
+/// A line from an agent's client: a whole request, as JSON inside JSON.
+pub const TOOL_LINE_BYTES_MAX: usize = 1024 * 1024;
+/// A turn's lease when its holder asks for none: an agent that died is noticed within a minute.
+pub const TURN_LEASE_DEFAULT: Duration = Duration::from_secs(60);
+/// The shortest lease: below it a busy machine loses turns that go well.
+pub const TURN_LEASE_MIN: Duration = Duration::from_secs(1);
+/// The longest lease: a dead holder may not hold a message for a day.
+pub const TURN_LEASE_MAX: Duration = Duration::from_secs(3_600);
+/// Reruns of a message whose turn was interrupted: a message that ends its agent twice would do it again.
+pub const TURN_RERUNS_MAX: u32 = 1;
+/// Who holds a turn, in its own words.
+pub const TURN_HOLDER_BYTES_MAX: usize = 64;
+/// Why a turn failed, in its agent's words; longer ones are cut.
+pub const TURN_ERROR_BYTES_MAX: usize = 2 * 1024;
+/// How long the hub remembers what it answered under a key.
+pub const HUB_KEY_DAYS: u32 = 14;
+/// Older copies are refused: the record of an earlier one may be forgotten while they are under way.
+pub const HUB_COPY_DAYS_MAX: u32 = HUB_KEY_DAYS - 1;
+/// Tasks of one status sync; the bound of a body holds them as well.
+pub const HUB_SYNC_TASKS_MAX: usize = 512;
+/// Writes of one hub transaction on PostgreSQL: bounds the time the first of them waits for the last.
+pub const HUB_BATCH_MAX: usize = 64;
+/// Lines of a relay's route table.
+pub const RELAY_ROUTES_MAX: usize = 1_000;
+/// Places a refusal of a secret-bearing body names.
+pub const SECRET_POINTERS_MAX: usize = 16;
+/// A body the relay may store; larger ones still pass live.
+pub const RELAY_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Envelopes that wait in a relay's outbox.
+pub const RELAY_ROWS_MAX: u64 = 10_000;
+/// Bytes of bodies that wait in a relay's outbox.
+pub const RELAY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// What is kept of an upstream's answer.
+pub const RELAY_RESPONSE_BYTES_MAX: usize = 2 * 1024;
+/// The upstream's state of a resource in conflict, kept beside ours.
+pub const RELAY_THEIRS_BYTES_MAX: usize = 64 * 1024;
+/// An upstream remembers the key of a committed write this long.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(HUB_KEY_DAYS as u64 * 24 * 3600);
+/// An envelope older than this is not replayed by itself: a day before its key may be forgotten.
+pub const RELAY_AGE_MAX: Duration = Duration::from_secs(13 * 24 * 3600);
+/// First alarm about an envelope's age.
+pub const RELAY_AGE_OLD: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Last alarm about an envelope's age.
+pub const RELAY_AGE_LAST: Duration = Duration::from_secs(12 * 24 * 3600);
+/// First delay of a relay's retry curve.
+pub const RELAY_RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+/// Last delay of a relay's retry curve.
+pub const RELAY_RETRY_DELAY_MAX: Duration = Duration::from_secs(5 * 60);
+/// Done envelopes are kept this long.
+pub const RELAY_DONE_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// A relay's claim on an envelope: longer than any attempt, so that two replayers never send one at once.
+pub const RELAY_LEASE: Duration = Duration::from_secs(60);
+/// The upstream's answer to a forwarded write; later its outcome is unknown.
+pub const RELAY_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// A new write waits this long for older ones of its resource.
+pub const RELAY_ORDER_WAIT: Duration = Duration::from_secs(2);
+/// Resources whose envelopes are replayed at once.
+pub const RELAY_LANES_MAX: usize = 8;
+/// Envelopes a second a relay replays, so that a returning upstream is not run over.
+pub const RELAY_DRAIN_PER_SECOND: u32 = 20;
+/// Connections that could not be made before the relay stops dialling for each request.
+pub const BREAKER_FAILURES_MAX: u32 = 3;
+/// An upstream that is away is looked at this often.
+pub const BREAKER_PROBE_EVERY: Duration = Duration::from_secs(2);
+/// The answer to a look at the upstream's health.
+pub const RELAY_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Entity tags a relay remembers; the oldest goes.
+pub const RELAY_TAGS_MAX: usize = 10_000;
+/// A caller without a key that repeats a body within this time is told so.
+pub const RELAY_TWIN_WINDOW: Duration = Duration::from_secs(60);
+/// Bodies of the last minute a relay compares with; the oldest goes.
+pub const RELAY_TWINS_MAX: usize = 10_000;
+/// What a caller says of itself: agent, session, principal.
+pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
 /// Conversations one connection follows.
 pub const SUBSCRIPTIONS_MAX: usize = 64;
 /// Rows one read of a subscription takes.

@@ -49,6 +49,14 @@ impl Meta {
     }
 }
 
+/// Any JSON that survives its canonical form, for the fingerprint of a whole request.
+pub fn parse_canonical(json: &[u8]) -> Result<Value, Malformed> {
+    let malformed =
+        Malformed::new("body", "JSON of at most 32 levels, no key twice, no integer beyond 2^53-1");
+    let text = std::str::from_utf8(json).map_err(|_| malformed.clone())?;
+    parse_strictly(text).map_err(|_| malformed)
+}
+
 fn parse_strictly(json: &str) -> Result<Value, Malformed> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|_| MALFORMED)?;

@@ -83,6 +83,36 @@ words! { DeliveryRung "rung" "accepted, expired, dead_letter, delivered, notifie
     Accepted "accepted" Expired "expired" DeadLetter "dead_letter" Delivered "delivered" Notified "notified" Engaged "engaged" Processed "processed"
 } }
 
+impl Rung {
+    /// One sentence for people: what is true, and what is not said.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Rung::Queued => "Safe on this host's disk. Nobody else has confirmed it yet.",
+            Rung::Accepted => "Safe at the broker, hub or receiving node, which carries it on.",
+            Rung::Delivered => "In the recipient's inbox.",
+            Rung::Notified => "Its agent was woken. No turn has begun.",
+            Rung::Engaged => "A turn on it began.",
+            Rung::Processed => "The turn ended, with a reply or a recorded end.",
+        }
+    }
+}
+
+impl Ended {
+    /// One sentence for people: how it ended.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Ended::Rejected => "The other side refused it for good and holds nothing.",
+            Ended::Conflict => {
+                "It clashes with what is already there. Nothing was overwritten; a person decides."
+            }
+            Ended::Dead => "Given up. It needs a person.",
+            Ended::Aborted => "A person retired it. Its id stays used.",
+            Ended::Expired => "Its time ran out before the next rung.",
+            Ended::Cancelled => "A person withdrew it.",
+        }
+    }
+}
+
 impl DeliveryRung {
     /// The stored number.
     pub const fn code(self) -> u8 {
@@ -127,6 +157,19 @@ pub fn standing(recipients: &[DeliveryRung]) -> Standing {
     }
 }
 
+/// What a receipt's word means; nothing for a word that is none.
+pub fn meaning(word: &str) -> Option<&'static str> {
+    let rung = word.parse::<Rung>().map(Rung::meaning);
+    let ended = || word.parse::<Ended>().map(Ended::meaning);
+    let copy = || {
+        word.parse::<DeliveryRung>().map(|copy| match copy.standing() {
+            Standing::At(rung) => rung.meaning(),
+            Standing::Ended(ended) => ended.meaning(),
+        })
+    };
+    rung.or_else(|_| ended()).or_else(|_| copy()).ok()
+}
+
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -168,6 +211,18 @@ mod tests {
         ] {
             assert_eq!(standing(&recipients), expected, "{recipients:?}");
         }
+    }
+
+    #[test]
+    fn every_word_of_a_receipt_has_a_meaning_that_never_claims_more() {
+        let words =
+            Rung::ALL.iter().map(|rung| rung.word()).chain(Ended::ALL.iter().map(|ended| ended.word()));
+        for word in words.chain(DeliveryRung::ALL.iter().map(|copy| copy.word())) {
+            let meaning = meaning(word).unwrap_or_else(|| panic!("{word} has no meaning"));
+            assert!(!meaning.contains("sent"), "{word}: {meaning}");
+        }
+        assert_eq!(meaning("dead_letter"), meaning("dead"));
+        assert_eq!(meaning("sent"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod answer;
 mod dial;
+mod pass;
 mod target;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::tls::Trust;
 use dial::Dial;
 
 pub use answer::{Answer, ClientError};
+pub use pass::Pass;
 pub use target::Target;
 
 /// Speaks to one door; keeps its connections alive between requests. Clones share them.

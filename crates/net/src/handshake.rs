@@ -10,7 +10,7 @@ mod invite;
 mod keypair;
 mod proof;
 
-pub use answer::{AnswerError, sign_answer, verify_answer};
+pub use answer::{AnswerError, believe_answer, sign_answer};
 pub use invite::Invite;
 pub use keypair::{KeyFileError, KeyPair};
 pub use proof::{Claim, mint_nonce, verify_proof};

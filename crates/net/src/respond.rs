@@ -47,6 +47,14 @@ impl Refusal {
         self
     }
 
+    /// A request was handed on to another server, and its answer did not come: the status says that a gateway
+    /// speaks.
+    pub fn unknown_after_send(message: impl Into<String>) -> Response {
+        let refused = Refused::new(ErrorCode::OutcomeUnknown, message);
+        let status = StatusCode::from_u16(wire::relay::UNKNOWN_AFTER_SEND).expect("three digits");
+        json(status, &ErrorBody::from(refused))
+    }
+
     /// What was refused, and why.
     pub fn refused(&self) -> &Refused {
         &self.refused
@@ -76,6 +84,11 @@ impl IntoResponse for Refusal {
         }
         answer
     }
+}
+
+/// The caller has it already.
+pub fn not_modified() -> Response {
+    StatusCode::NOT_MODIFIED.into_response()
 }
 
 /// `body` as JSON. Nothing a door says may be kept by a cache.

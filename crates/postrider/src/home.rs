@@ -33,6 +33,11 @@ pub fn ledger(home: &Home) -> PathBuf {
     home.root().join("broker").join("ledger.db")
 }
 
+/// The broker's audit stream.
+pub fn audit(home: &Home) -> PathBuf {
+    home.root().join("broker").join("audit.log")
+}
+
 /// What a detached process says.
 pub fn log(home: &Home) -> PathBuf {
     home.daemon().join("daemon.log")

@@ -1,10 +1,12 @@
 //! The command line's side of the local door.
 
+use std::path::Path;
 use std::time::Duration;
 
 use daemon::home::Home;
 use http::{HeaderName, Method};
 use model::{ErrorCode, limits};
+use net::Secret;
 use net::client::{Ask, Client, ClientError, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,6 +38,12 @@ impl LocalDoor {
         self
     }
 
+    /// The same with the token of an agent, which acts as that agent alone.
+    pub fn with_token(mut self, token: &Secret) -> Self {
+        self.client = self.client.with_bearer(token);
+        self
+    }
+
     /// The mesh that was named, for bodies that carry it.
     pub fn mesh(&self) -> Option<String> {
         self.mesh.clone()
@@ -63,6 +71,16 @@ impl LocalDoor {
     /// `POST path` with a JSON body.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
         self.ask(Ask::new(Method::POST, path).json(body)).await
+    }
+
+    /// `POST path` with a JSON body, for a long poll.
+    pub async fn post_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::POST, path).json(body).timeout(timeout)).await
     }
 
     /// `DELETE path`.
@@ -122,6 +140,20 @@ impl LocalDoor {
                     .fix("postrider down && postrider up")
             }
         }
+    }
+}
+
+/// The token in `file`.
+pub fn read_token(file: &Path) -> Result<Secret, Failure> {
+    let shown = home::shown(file);
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(format!("the token's file {shown} cannot be read: {error}"))
+            .fix("postrider agent add NAME --quiet > FILE")
+    })?;
+    match text.trim() {
+        "" => Err(Failure::usage(format!("the token's file {shown} is empty"))
+            .fix("postrider agent add NAME --quiet > FILE")),
+        token => Ok(Secret::from(token.to_owned())),
     }
 }
 

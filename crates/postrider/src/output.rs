@@ -60,7 +60,15 @@ impl Output {
         print_line(&gutter(word, text));
     }
 
-    /// The same with an id at the right.
+    /// A sentence that begins with its word, and an id at the right.
+    pub fn head(&self, sentence: &str, id: &str) {
+        let pad = ID_COLUMN.saturating_sub(sentence.chars().count()).max(2);
+        let word = sentence.split([':', ',', ' ']).next().unwrap_or_default();
+        let style = style_of(word);
+        print_line(&format!("{style}{word}{style:#}{}{}{id}", &sentence[word.len()..], " ".repeat(pad)));
+    }
+
+    /// A fact with an id at the right.
     pub fn fact_with_id(&self, word: &str, text: &str, id: &str) {
         let line = gutter(word, text);
         let width = visible_width(&line);

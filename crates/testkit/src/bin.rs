@@ -84,9 +84,33 @@ impl Home {
         Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
     }
 
+    /// Starts a command whose home lies on a disk of its own of so many MiB, seen by it alone: below
+    /// `/proc/PID/root` for others. Needs the system to allow namespaces to this account.
+    pub fn spawn_on_a_small_disk(&self, mib: u32, args: &[&str]) -> std::io::Result<Process> {
+        std::fs::create_dir_all(self.path())?;
+        let mount = format!("mount -t tmpfs -o size={mib}m,mode=0700 tmpfs \"$0\" && exec \"$@\"");
+        let mut command = self.environed(Command::new("unshare"));
+        command.args(["-r", "-m", "sh", "-c", &mount]).arg(self.path()).arg(self.binary.path()).args(args);
+        Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
+    }
+
+    /// Runs one command with a terminal as its output, as a person does; what the terminal showed.
+    pub fn terminal(&self, line: &str) -> Result<String, CliError> {
+        let mut command = self.environed(Command::new("script"));
+        let line = format!("{} {line}", self.binary.path().display());
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]).envs([("TERM", "dumb"), ("NO_COLOR", "1")]);
+        let mut process = Process::spawn(command, b"", &Orphaned::EndsByItself)?;
+        let waited = process.wait_exit(CLI_BOUND);
+        let status = waited.map_err(|waited| CliError::NoEnd { args: line, waited })?;
+        Ok(Output::of(&process, status).stdout.replace('\r', ""))
+    }
+
     /// The binary, pointed at this home and at nothing else.
     fn command(&self) -> Command {
-        let mut command = Command::new(self.binary.path());
+        self.environed(Command::new(self.binary.path()))
+    }
+
+    fn environed(&self, mut command: Command) -> Command {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("POSTRIDER_") {
                 command.env_remove(name);

@@ -4,14 +4,16 @@
 //! - States are compared whole; their hash only says where to look. A space is whole or the search says it is not.
 //! - Safety: named invariants, looked at in every state. A state that breaks one is not gone on from.
 //! - Liveness: once faults stop, from every state an end can be reached by the protocol's own steps.
-//! - The worlds in [`outbox`] and [`delivery`] decide nothing themselves: they call the rules of `model`, and a
-//!   planted fault puts a broken rule in the place of a real one.
+//! - The worlds in [`outbox`], [`delivery`], [`turn`] and [`envelope`] decide nothing themselves: they call the rules of
+//!   `model`, and a planted fault puts a broken rule in the place of a real one.
 
 pub mod delivery;
+pub mod envelope;
 pub mod outbox;
 mod run;
 mod search;
 mod store;
+pub mod turn;
 
 use std::fmt;
 use std::hash::Hash;

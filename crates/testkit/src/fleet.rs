@@ -1,4 +1,5 @@
-//! Real brokers under real callers: many copies of one id at once, and two brokers of one mesh that die in turn.
+//! Real brokers and daemons under real callers: many copies of one id at once, two brokers of one mesh that die in
+//! turn, and a daemon that dies, waits for days and sees its broker come and go.
 //!
 //! Invariants:
 //! - Everything is a process of its own, reached as a caller would: the brokers, the daemons, PostgreSQL, Redis.
@@ -8,7 +9,10 @@
 pub mod brokers;
 mod caller;
 pub mod chat;
+pub mod daemon;
+pub mod hostile;
 pub mod races;
+pub mod relays;
 mod servers;
 
 use crate::bin::CliError;

@@ -10,16 +10,19 @@
 pub mod bin;
 mod clock;
 pub mod disk;
+pub mod explained;
 pub mod explore;
 pub mod fleet;
 pub mod history;
 pub mod kills;
+pub mod parley;
 pub mod port;
 pub mod postgres;
 pub mod process;
 pub mod redis;
 pub mod seeded;
 pub mod stopwatch;
+pub mod turns;
 pub mod wait;
 
 pub use clock::{ManualClock, SeededEntropy};

@@ -71,7 +71,7 @@ pub enum ToNode {
     /// Messages for members at home on this node; at most a window's worth.
     Mail(Rows<MailRow>),
     /// Rungs the broker has committed.
-    Acked(Rows<AckRef>),
+    Acked(Rows<Acked>),
     /// Rungs of messages that members at home here sent.
     Receipts(Rows<ReceiptRow>),
     /// The answer to `ask`.
@@ -395,6 +395,9 @@ pub struct MailRow {
     /// The deadline in force, also when it was asked as a ttl.
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub deliver_by: Option<Timestamp>,
+    /// When the recipient read it, as far as the broker was told: an inbox that was lost learns it back.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
     /// The message.
     pub message: Message,
 }
@@ -422,6 +425,20 @@ pub struct Ack {
     /// When, by the node's clock.
     #[serde(with = "text")]
     pub at: Timestamp,
+    /// When the recipient read it, if it did.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
+}
+
+/// A rung the broker has committed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acked {
+    /// Which delivery, how far.
+    #[serde(flatten)]
+    pub row: AckRef,
+    /// Whether the ack also said that it was read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read: bool,
 }
 
 /// A row that cannot be stored.
@@ -452,6 +469,9 @@ pub struct ReceiptRow {
     /// When.
     #[serde(with = "text")]
     pub at: Timestamp,
+    /// Why it ended, when it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_code: Option<String>,
 }
 
 /// The code a refused row means.
@@ -513,7 +533,9 @@ mod tests {
         let ack =
             AckRef { id: ID.parse().unwrap(), recipient: ID.parse().unwrap(), rung: DeliveryRung::Delivered };
         let at = Timestamp::from_micros(1);
-        to_broker_and_back(ToBroker::Ack(Rows { rows: vec![Ack { row: ack.clone(), at }] }));
+        to_broker_and_back(ToBroker::Ack(Rows {
+            rows: vec![Ack { row: ack.clone(), at, read_at: Some(at) }],
+        }));
         to_broker_and_back(ToBroker::ReceiptsAck(Rows { rows: vec![ack.clone()] }));
         let nack = Nack { id: ack.id, recipient: ack.recipient, code: "poison".into() };
         to_broker_and_back(ToBroker::Nack(Rows { rows: vec![nack] }));
@@ -528,9 +550,12 @@ mod tests {
             sender: ack.recipient,
             client_message_id: "a".parse().unwrap(),
             at,
+            ended_code: Some("poison".into()),
         };
         to_node_and_back(ToNode::Receipts(Rows { rows: vec![receipt] }));
-        to_node_and_back(ToNode::Acked(Rows { rows: vec![ack.clone()] }));
+        let (text, _) =
+            to_node_and_back(ToNode::Acked(Rows { rows: vec![Acked { row: ack.clone(), read: false }] }));
+        assert!(!text.contains("read"), "what is not said costs no bytes: {text}");
         let ok = AnswerResult::Ok(RawValue::from_string("[1,2]".into()).unwrap());
         to_node_and_back(ToNode::Answer(Answer { n: 2, result: ok }));
         let error = crate::Refused::plain(ErrorCode::TopicNotFound).with("retry_after_ms", 5).into();
@@ -548,7 +573,13 @@ mod tests {
             redelivered: false,
             fields: fields(),
         };
-        let mail = MailRow { recipient: ack.recipient, sender_id: ack.recipient, deliver_by: None, message };
+        let mail = MailRow {
+            recipient: ack.recipient,
+            sender_id: ack.recipient,
+            deliver_by: None,
+            read_at: Some(at),
+            message,
+        };
         let (text, back) = to_node_and_back(ToNode::Mail(Rows { rows: vec![mail] }));
         assert!(text.contains(r#""body":"hi""#), "{text}");
         let ToNode::Mail(mail) = back else { panic!("a mail frame") };

@@ -1,6 +1,9 @@
 //! The local door: a process on this host and its daemon.
 
+mod explain;
 mod operate;
+mod turns;
+mod typed;
 
 use model::{ClientMessageId, ErrorCode, Kind, MemberName, Priority, RowId, Timestamp, To};
 use serde::{Deserialize, Serialize};
@@ -11,11 +14,16 @@ use crate::error::Refused;
 use crate::message::{BODY_VERSION, Message, MessageFields};
 use crate::text;
 
+pub use explain::{ExplainedCopy, ExplainedTurn, Explanation};
 pub use operate::{
     AbortAnswer, AbortRequest, AgentAnswer, AgentRequest, JoinAnswer, JoinRequest, MeshList, MessageLife,
     OutboxInspection, OutboxPage, RequeueAnswer, RequeueRequest, RotateAnswer, SeenAnswer, SeenRequest,
     ShutdownAnswer, TopicPostRequest, Version,
 };
+pub use turns::{
+    TurnAnswer, TurnEnd, TurnEnded, TurnExtend, TurnPage, TurnReplied, TurnReply, TurnRequest, lease,
+};
+pub use typed::destination;
 
 /// The operator acts as another member of this home.
 pub const ACT_AS_HEADER: &str = "postrider-as";

@@ -45,15 +45,24 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::TicketAlreadyUsed
         | ErrorCode::ReplayDetected
         | ErrorCode::ConversationClosed
-        | ErrorCode::NoRecipients => 409,
+        | ErrorCode::NoRecipients
+        | ErrorCode::TurnOpen
+        | ErrorCode::TurnLost
+        | ErrorCode::TurnOver
+        | ErrorCode::StateConflict
+        | ErrorCode::IdempotencyInProgress
+        | ErrorCode::IdempotencyKeyRetired
+        | ErrorCode::WrongInstance => 409,
         ErrorCode::CursorExpired => 410,
-        ErrorCode::TooLarge => 413,
+        ErrorCode::TooLarge | ErrorCode::PayloadTooLargeToQueue => 413,
         ErrorCode::UnsupportedMediaType => 415,
         ErrorCode::HopLimit
         | ErrorCode::SendDeadlinePassed
         | ErrorCode::DeliverByPassed
         | ErrorCode::MentionUnknown
-        | ErrorCode::WebhookUrlRefused => 422,
+        | ErrorCode::WebhookUrlRefused
+        | ErrorCode::IdempotencyKeyExpired
+        | ErrorCode::SecretInPayload => 422,
         ErrorCode::DaemonBusy | ErrorCode::TooManyStreams | ErrorCode::RateLimited => 429,
         ErrorCode::Internal => 500,
         ErrorCode::StorageBusy
@@ -61,6 +70,12 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::BrokerUnreachable
         | ErrorCode::DaemonNotRunning
         | ErrorCode::MeshParked
+        | ErrorCode::UpstreamUnreachable
+        | ErrorCode::CredentialsNotQueueable
+        | ErrorCode::IdRequired
+        | ErrorCode::OutboxFull
+        | ErrorCode::PendingWrites
+        | ErrorCode::RelayNotRunning
         | ErrorCode::Unavailable => 503,
         ErrorCode::InsufficientStorage => 507,
     }

@@ -8,8 +8,10 @@ mod callers;
 mod growth;
 mod table;
 
-use super::{Bar, Request, Row, Table, median, syncs_per_second};
-use callers::{Measured, engine, transaction_per_call};
+use super::{Bar, Measured, Request, Row, Table, median, syncs_per_second};
+use callers::transaction_per_call;
+
+pub(super) use callers::engine;
 
 /// Odd, so that a median is a measured value.
 const ROUNDS: usize = 5;

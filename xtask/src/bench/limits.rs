@@ -1,6 +1,6 @@
 //! `bench limits`: the floor under every durable figure.
 
-use super::{Bar, Request, Row, Table};
+use super::{Bar, Measured, Request, Row, Table};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -43,6 +43,22 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Table> {
 /// one caller without group commit can reach at best.
 pub fn syncs_per_second(folder: &Path) -> std::io::Result<f64> {
     rate(&folder.join("synced"), Place::Inside)
+}
+
+/// How long each of a round's overwrites with its sync took.
+pub fn syncs(folder: &Path) -> std::io::Result<Measured> {
+    let file = File::options().create(true).truncate(true).write(true).open(folder.join("synced"))?;
+    file.write_all_at(&vec![0; BLOCK.len() * usize::try_from(ROOM_BLOCKS).expect("a few thousand")], 0)?;
+    file.sync_all()?;
+    let watch = Stopwatch::start();
+    let mut waits_us = Vec::new();
+    while watch.elapsed() < ROUND {
+        let asked = Stopwatch::start();
+        file.write_all_at(&BLOCK, waits_us.len() as u64 % ROOM_BLOCKS * BLOCK.len() as u64)?;
+        file.sync_data()?;
+        waits_us.push(asked.elapsed_us());
+    }
+    Ok(Measured::of(waits_us, watch.elapsed()))
 }
 
 /// The middle one of an odd number of measured values.

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use testkit::explore::{Expected, NO_END, Ran, delivery, outbox};
+use testkit::explore::{Expected, NO_END, Ran, delivery, envelope, outbox, turn};
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     let days = u8::try_from(request.scale).ok().filter(|days| *days <= DAYS_MAX);
@@ -41,7 +41,8 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
 const DAYS_MAX: u8 = 21;
 
 fn invariants() -> Vec<&'static str> {
-    let mut names = [outbox::INVARIANTS, delivery::INVARIANTS].concat();
+    let mut names =
+        [outbox::INVARIANTS, delivery::INVARIANTS, turn::INVARIANTS, envelope::INVARIANTS].concat();
     names.push(NO_END);
     names
 }

@@ -35,6 +35,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("deadpool-postgres", &["ledger", "xtask"]),
     ("redis", &["broker", "xtask"]),
     ("yrs", &["stateroom"]),
+    ("rmcp", &["mcp"]),
     ("anyhow", &["postrider", "xtask"]),
 ];
 

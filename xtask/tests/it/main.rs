@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error ends there, with the error")]
 
 mod commands;
+mod lessons;
 mod tree;

@@ -7,12 +7,15 @@ use model::outbox::DedupeWindow;
 use model::{ErrorCode, MemberKind, MemberName, NodeName, TopicName, limits};
 use net::Secret;
 use wire::Refused;
-use wire::ask::{Done, Invite, MemberRow, Policies, PolicyChange, Scope, Token, TokenRow, TopicRow};
+use wire::ask::{
+    Done, Invite, MemberRow, Policies, PolicyChange, Scope, Token, TokenRow, TopicRow, Webhook, WebhookRow,
+};
 
 use super::read::{member_row, topic_row};
 use super::{Asker, managed, storage};
 use crate::audit::{Decision, Event};
 use crate::wayin::{self, hash_of};
+use crate::webhook;
 
 /// The word for ids that are never forgotten.
 const PERMANENT: &str = "permanent";
@@ -141,6 +144,36 @@ impl Asker<'_> {
         let mesh = self.shared.ledger.set_policies(policies).await.map_err(storage)?;
         self.decided(Decision::PoliciesSet);
         Ok(policies_row(&mesh.policies))
+    }
+
+    pub(super) async fn webhook_create(
+        &self,
+        name: MemberName,
+        url: &str,
+        topics: Vec<TopicName>,
+    ) -> Result<Webhook, Refused> {
+        let (webhooks, entropy) = (&self.shared.webhooks, self.shared.entropy.as_ref());
+        let made = webhooks.create(self.ledger(), entropy, name.clone(), url, topics).await?;
+        self.decided(Decision::WebhookCreated { name: &name });
+        Ok(made)
+    }
+
+    pub(super) async fn webhook_rotate(&self, name: &MemberName) -> Result<Webhook, Refused> {
+        let rotated = webhook::rotate(self.ledger(), self.shared.entropy.as_ref(), name).await?;
+        self.decided(Decision::WebhookRotated { name });
+        Ok(rotated)
+    }
+
+    pub(super) async fn webhook_enable(&self, name: &MemberName) -> Result<WebhookRow, Refused> {
+        let enabled = webhook::enable(self.ledger(), name).await?;
+        self.decided(Decision::WebhookEnabled { name });
+        Ok(enabled)
+    }
+
+    pub(super) async fn webhook_remove(&self, name: &MemberName) -> Result<Done, Refused> {
+        let removed = webhook::remove(self.ledger(), name).await?;
+        self.decided(Decision::WebhookRemoved { name });
+        Ok(removed)
     }
 
     fn decided(&self, what: Decision<'_>) {

@@ -29,6 +29,21 @@ impl Caller {
         if self.scopes.read { Ok(self) } else { Err(lacks("read")) }
     }
 
+    /// This caller, if its token may use the hub.
+    pub(crate) fn may_use_hub(self) -> Result<Self, Refusal> {
+        if self.scopes.hub { Ok(self) } else { Err(lacks("hub")) }
+    }
+
+    /// Whether its token may send.
+    pub(crate) fn check_send(&self) -> Result<(), Refusal> {
+        if self.scopes.send { Ok(()) } else { Err(lacks("send")) }
+    }
+
+    /// Whether its token may read.
+    pub(crate) fn check_read(&self) -> Result<(), Refusal> {
+        if self.scopes.read { Ok(()) } else { Err(lacks("read")) }
+    }
+
     /// This caller, if its token may ask about its own messages: whoever may send or read them.
     pub(crate) fn may_ask(self) -> Result<Self, Refusal> {
         if self.scopes.send || self.scopes.read { Ok(self) } else { Err(lacks("send")) }

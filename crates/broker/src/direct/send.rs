@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use ledger::{Admission, LinkError, Member, Via};
 use model::{ClientMessageId, ErrorCode};
 use net::respond::{self, Json, Refusal};
+use sqlite::fault;
 use wire::Refused;
 use wire::direct::{AcceptAnswer, PostRequest};
 use wire::local::{IDEMPOTENCY_HEADER, SendRequest};
@@ -19,6 +20,9 @@ use super::part;
 use crate::accept::{Item, Times, Word};
 use crate::broker::{Shared, storage_refused};
 use crate::openapi::Refusals;
+
+/// A planted bug: a handler that breaks on some requests.
+const PANIC_ON_QUESTION: &str = "broker.panic_on_question";
 
 /// Hands over a message; 201 means durable, 200 that an earlier copy is.
 #[utoipa::path(
@@ -75,7 +79,7 @@ pub(super) async fn to_conversation(
 
 impl Shared {
     /// A ledger holds one mesh; its id or its slug names it.
-    pub(super) fn check_mesh(&self, named: &str) -> Result<(), Refusal> {
+    pub(crate) fn check_mesh(&self, named: &str) -> Result<(), Refusal> {
         if named == self.mesh.slug || named == self.mesh.id.to_string() {
             Ok(())
         } else {
@@ -90,6 +94,7 @@ async fn accept(
     request: SendRequest,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
+    assert!(!(request.expects_input == Some(true) && fault::bug(PANIC_ON_QUESTION)), "a planted panic");
     let now = shared.ledger.now().await.map_err(|error| storage_refused(&error))?;
     let key = request.key(idempotency_key(headers)?)?;
     let id = key.unwrap_or_else(|| ClientMessageId::mint(now, shared.entropy.as_ref()));
@@ -102,7 +107,8 @@ async fn accept(
     answer(id, words.pop().expect("one word for one message"))
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+/// The caller's key, if there is one line of it.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let malformed =
         || Refusal::new(ErrorCode::InvalidRequest, "Idempotency-Key must be one line of plain text.");
     let mut lines = headers.get_all(IDEMPOTENCY_HEADER).iter();
@@ -137,7 +143,8 @@ fn answer(id: ClientMessageId, word: Word) -> Result<Response, Refusal> {
     }
 }
 
-fn with_retry_after(refused: Refused) -> Refusal {
+/// A refusal that says when to come back.
+pub(crate) fn with_retry_after(refused: Refused) -> Refusal {
     let wait_ms = refused.more.get("retry_after_ms").and_then(serde_json::Value::as_u64);
     let refusal = Refusal::from(refused);
     match wait_ms {

@@ -20,8 +20,17 @@ pub enum Backend {
 
 /// `--limiter` does not name a backend.
 #[derive(Debug, thiserror::Error)]
-#[error("limiter must be memory or a redis:// address: {0}")]
-pub struct BackendUnknown(#[from] redis::RedisError);
+pub enum BackendUnknown {
+    /// No address of Redis.
+    #[error("limiter must be memory or a redis:// address: {0}")]
+    Address(#[from] redis::RedisError),
+    /// Redis behind TLS.
+    #[error(
+        "this program speaks to Redis without TLS: name a redis:// address on this machine, in a private network, \
+         or the near end of a tunnel (stunnel, ssh -L)"
+    )]
+    Tls,
+}
 
 /// The limiter of a broker process. A Redis that is away does not delay the start by more than one answer's time.
 pub async fn open(
@@ -41,6 +50,7 @@ impl FromStr for Backend {
     fn from_str(text: &str) -> Result<Self, BackendUnknown> {
         match text {
             "memory" => Ok(Self::Memory),
+            address if address.starts_with("rediss://") => Err(BackendUnknown::Tls),
             address => Ok(Self::Redis(Client::open(address)?)),
         }
     }
@@ -53,5 +63,19 @@ impl fmt::Debug for Backend {
             Self::Memory => f.write_str("memory"),
             Self::Redis(_) => f.write_str("redis"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_behind_tls_is_refused_with_the_remedy() {
+        let refused = "rediss://cache:6379/".parse::<Backend>().unwrap_err();
+        assert!(refused.to_string().contains("tunnel"), "{refused}");
+        assert!(matches!("memory".parse(), Ok(Backend::Memory)));
+        assert!(matches!("redis://cache:6379/".parse(), Ok(Backend::Redis(_))));
+        assert!(matches!("cache".parse::<Backend>(), Err(BackendUnknown::Address(_))));
     }
 }

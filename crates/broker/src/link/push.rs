@@ -141,6 +141,7 @@ impl Cargo for Mail {
                     recipient: row.recipient,
                     sender_id: row.sender,
                     deliver_by: row.deliver_by,
+                    read_at: row.read_at,
                     message,
                 }),
                 Err(error) => {
@@ -182,5 +183,6 @@ fn receipt_row(row: ledger::ReceiptRow) -> link::ReceiptRow {
         sender: row.sender,
         client_message_id: row.client_message_id,
         at: row.at,
+        ended_code: row.ended_code,
     }
 }

@@ -5,8 +5,11 @@
 mod brokers;
 mod chat;
 mod direct;
+mod forged;
 mod health;
 mod hostile;
+mod hub;
+mod hub_keys;
 mod janitor;
 mod join;
 mod lanes;

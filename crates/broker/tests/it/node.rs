@@ -8,7 +8,7 @@ use model::{
 };
 use net::Secret;
 use net::client::{Client, ClientError};
-use net::handshake::{Claim, KeyPair, mint_nonce, verify_answer};
+use net::handshake::{Claim, KeyPair, believe_answer, mint_nonce};
 use net::socket::{Bounds, Close, Ended, Reader, Writer};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -17,8 +17,8 @@ use wire::MessageFields;
 use wire::ask::{AnswerResult, Question};
 use wire::auth::{AUDIENCE_LINK, Challenge, ChallengeRequest, ExchangeAnswer, ExchangeRequest};
 use wire::link::{
-    Ack, AckRef, Ask, MailRow, NegotiationRequest, NegotiationResponse, Rows, Send, SendItem, SendOutcome,
-    SendResult, ToBroker, ToNode,
+    Ack, AckRef, Acked, Ask, MailRow, NegotiationRequest, NegotiationResponse, Rows, Send, SendItem,
+    SendOutcome, SendResult, ToBroker, ToNode,
 };
 
 /// No answer of a healthy broker takes this long.
@@ -82,9 +82,8 @@ impl Node {
     }
 
     pub async fn exchange(&self, request: &ExchangeRequest) -> Result<ExchangeAnswer, ClientError> {
-        let answer: ExchangeAnswer = self.client.post("/v1/auth/exchange", request).await?;
-        verify_answer(&answer, &self.issuer).expect("the issuer signs what it answers");
-        Ok(answer)
+        let heard = self.client.post("/v1/auth/exchange", request).await?;
+        Ok(believe_answer(heard, &self.issuer).expect("the issuer signs what it answers"))
     }
 
     pub async fn ticket_by_invite(&self, token: &str) -> Result<Secret, ClientError> {
@@ -271,10 +270,21 @@ impl Link {
         rows
     }
 
-    pub async fn ack(&mut self, rows: &[MailRow], rung: DeliveryRung) -> Vec<AckRef> {
+    pub async fn ack(&mut self, rows: &[MailRow], rung: DeliveryRung) -> Vec<Acked> {
+        self.ack_read(rows, rung, None).await
+    }
+
+    /// An ack that may also say when the recipient read it.
+    pub async fn ack_read(
+        &mut self,
+        rows: &[MailRow],
+        rung: DeliveryRung,
+        read_at: Option<Timestamp>,
+    ) -> Vec<Acked> {
         let rows = rows.iter().map(|row| Ack {
             row: AckRef { id: row.message.id, recipient: row.recipient, rung },
             at: Timestamp::from_micros(1_798_761_600_000_001),
+            read_at,
         });
         self.say(ToBroker::Ack(Rows { rows: rows.collect() })).await;
         self.await_frame(|frame| match frame {

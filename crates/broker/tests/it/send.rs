@@ -26,7 +26,7 @@ async fn a_message_is_accepted_pushed_acknowledged_and_its_sender_told() {
     assert_eq!(mail[0].sender_id, jane.person);
     assert!(!message.redelivered && !message.cursor.is_empty());
     let acked = tom.ack(&mail, DeliveryRung::Delivered).await;
-    assert_eq!((acked[0].id, acked[0].rung), (row.broker_message_id, DeliveryRung::Delivered));
+    assert_eq!((acked[0].row.id, acked[0].row.rung), (row.broker_message_id, DeliveryRung::Delivered));
     let receipts = jane
         .await_frame(|frame| match frame {
             ToNode::Receipts(rows) => Ok(rows.rows),

@@ -90,8 +90,9 @@ async fn a_row_the_node_cannot_store_is_given_up_and_its_sender_told() {
             other => Err(other.into()),
         })
         .await;
-    assert_eq!(acked[0].rung, DeliveryRung::DeadLetter);
-    assert_eq!(receipts(&mut jane).await[0].row.rung, DeliveryRung::DeadLetter);
+    assert_eq!(acked[0].row.rung, DeliveryRung::DeadLetter);
+    let told = receipts(&mut jane).await;
+    assert_eq!((told[0].row.rung, told[0].ended_code.as_deref()), (DeliveryRung::DeadLetter, Some("poison")));
     drop(tom);
     let ids: Vec<_> = node.link().await.mail().await.iter().map(|row| row.message.id).collect();
     assert_eq!(ids, [mail[1].message.id], "poison stops nobody");
@@ -117,6 +118,24 @@ async fn receipts_climb_and_come_again_until_they_are_acknowledged() {
 }
 
 #[tokio::test]
+async fn what_was_read_is_told_up_with_a_rung_and_stands_in_the_books() {
+    let scene = Scene::open().await;
+    let mut jane = scene.joined("jane").await.link().await;
+    let mut tom = scene.joined("tom").await.link().await;
+    fill(&mut jane, "@tom", 1).await;
+    let mail = tom.mail().await;
+    assert!(mail[0].read_at.is_none());
+    let acked = tom.ack(&mail, DeliveryRung::Notified).await;
+    assert!(!acked[0].read);
+    let read_at = Some(mail[0].message.created_at);
+    let acked = tom.ack_read(&mail, DeliveryRung::Notified, read_at).await;
+    assert!(acked[0].read, "the node may forget that it must tell");
+    let question = wire::ask::Question::Explain { id: mail[0].message.id.to_string() };
+    let explained: wire::ask::BrokerExplained = tom.ask(question).await.unwrap();
+    assert_eq!(explained.records[0].recipients[0].read_at, read_at);
+}
+
+#[tokio::test]
 async fn an_ack_of_a_strangers_row_changes_nothing() {
     let scene = Scene::open().await;
     let mut jane = scene.joined("jane").await.link().await;
@@ -127,7 +146,7 @@ async fn an_ack_of_a_strangers_row_changes_nothing() {
     let mail = tom.mail().await;
     let row = AckRef { id: mail[0].message.id, recipient: mail[0].recipient, rung: DeliveryRung::Processed };
     let at = mail[0].message.created_at;
-    eve.say(ToBroker::Ack(Rows { rows: vec![wire::link::Ack { row, at }] })).await;
+    eve.say(ToBroker::Ack(Rows { rows: vec![wire::link::Ack { row, at, read_at: None }] })).await;
     eve.ask::<serde_json::Value>(wire::ask::Question::Members).await.unwrap();
     drop(tom);
     assert_eq!(node.link().await.mail().await[0].message.id, mail[0].message.id);

@@ -189,5 +189,9 @@ pub(super) async fn notify(actor: &Actor, rows: &[InboxRow]) -> Result<(), Refus
 async fn mark_seen(actor: &Actor, ids: Vec<MessageId>) -> Result<usize, Refusal> {
     let now = actor.mesh.clock.now();
     let marked = actor.mesh.mailbox.mark_read(actor.member.id, ids, now).await;
-    marked.map_err(|error| storage::refusal(&error))
+    let marked = marked.map_err(|error| storage::refusal(&error))?;
+    if marked > 0 {
+        actor.mesh.bells.climbed.ring();
+    }
+    Ok(marked)
 }

@@ -10,7 +10,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
-use mailbox::{OutboxKey, OutboxRow};
+use mailbox::{InboxRow, OutboxKey, OutboxRow};
 use model::outbox::OutboxState;
 use model::receipt::{Standing, standing};
 use model::{DeliveryRung, ErrorCode, Rung};
@@ -22,6 +22,7 @@ use wire::ask::{Question, RecipientRung};
 use wire::local::{ACT_AS_HEADER, MessageLife, OutboxItem};
 
 use super::send::line;
+use super::tails;
 use super::waiting::{bounded, look_until};
 use crate::ground::{Actor, Caller, Ground};
 use crate::{questions, storage, view};
@@ -93,7 +94,7 @@ impl Found {
     }
 }
 
-/// By outbox row, by the acting sender's own id, or by the broker's message.
+/// By outbox row, by the acting sender's own id, by the broker's message, or by the tail of one of them.
 async fn find(actor: &Actor, id: &str, sees_all: bool) -> Result<Found, Refusal> {
     let mut rows: Vec<OutboxRow> = Vec::new();
     for key in keys(actor, id) {
@@ -101,8 +102,14 @@ async fn find(actor: &Actor, id: &str, sees_all: bool) -> Result<Found, Refusal>
         let visible = row.filter(|row| sees_all || row.sender == actor.member.id);
         rows.extend(visible.filter(|row| rows.iter().all(|known| known.row != row.row)));
     }
+    if rows.is_empty() {
+        if let Some(life) = received(actor, id).await? {
+            return Ok(life);
+        }
+        rows = if tails::may_be(id) { tails::outbox(actor, id, sees_all).await? } else { Vec::new() };
+    }
     match rows.len() {
-        0 => received(actor, id).await,
+        0 => received_by_tail(actor, id).await,
         1 => Ok(Found::Out(Box::new(Sent { row: rows.remove(0), copies: None }))),
         _ => {
             let candidates: Vec<String> = rows.iter().map(|row| row.row.to_string()).collect();
@@ -120,13 +127,24 @@ fn keys(actor: &Actor, id: &str) -> Vec<OutboxKey> {
         .collect()
 }
 
-async fn received(actor: &Actor, id: &str) -> Result<Found, Refusal> {
-    let unknown = || Refusal::new(ErrorCode::NotFound, "This node holds no such message.");
-    let id = id.parse().map_err(|_| unknown())?;
+async fn received(actor: &Actor, id: &str) -> Result<Option<Found>, Refusal> {
+    let Ok(id) = id.parse() else { return Ok(None) };
     let rows = actor.mesh.mailbox.inbox_by_id(id).await.map_err(|error| storage::refusal(&error))?;
-    let own = rows.into_iter().find(|row| row.recipient == actor.member.id);
-    let item = own.and_then(|row| view::inbox_item(&actor.mesh, row));
-    item.map(|item| Found::In(Box::new(MessageLife::In(item)))).ok_or_else(unknown)
+    Ok(rows.into_iter().find(|row| row.recipient == actor.member.id).and_then(|row| shown_mail(actor, row)))
+}
+
+async fn received_by_tail(actor: &Actor, id: &str) -> Result<Found, Refusal> {
+    let unknown = || Refusal::new(ErrorCode::NotFound, "This node holds no such message.");
+    let mut rows = if tails::may_be(id) { tails::inbox(actor, id).await? } else { Vec::new() };
+    if rows.len() > 1 {
+        let candidates: Vec<String> = rows.iter().map(|row| row.id.to_string()).collect();
+        return Err(Refused::plain(ErrorCode::IdAmbiguous).with("candidates", candidates).into());
+    }
+    rows.pop().and_then(|row| shown_mail(actor, row)).ok_or_else(unknown)
+}
+
+fn shown_mail(actor: &Actor, row: InboxRow) -> Option<Found> {
+    view::inbox_item(&actor.mesh, row).map(|item| Found::In(Box::new(MessageLife::In(item))))
 }
 
 /// Asks the broker about the copies where only it knows them; while it is away the row alone speaks.

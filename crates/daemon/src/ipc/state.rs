@@ -16,7 +16,8 @@ use crate::metrics::Page;
 use crate::{storage, view};
 
 /// What this door can do beside the core of version 1.
-const FEATURES: &[&str] = &["agents", "ask", "events", "inbox_wait", "meshes", "messages_wait"];
+const FEATURES: &[&str] =
+    &["agents", "ask", "events", "explain", "inbox_wait", "meshes", "messages_wait", "turns"];
 
 pub(super) async fn health(
     State(ground): State<Arc<Ground>>,

@@ -1,6 +1,7 @@
 //! What this node holds about a message, told to the broker when it asks. Bodies stay here.
 
 use mailbox::{OutboxKey, OutboxRow};
+use model::turn::TurnMark;
 use model::{ClientMessageId, ErrorCode, MemberId, MessageId};
 use serde_json::value::to_raw_value;
 use sqlite::StorageError;
@@ -73,6 +74,7 @@ async fn inbox(mesh: &Mesh, id: MessageId) -> Result<Vec<NodeRecord>, StorageErr
         recipient: view::name_of(mesh, row.recipient),
         received_at: row.received_at,
         rung: row.rung,
+        turn: (row.turn != TurnMark::Waiting).then(|| row.turn.to_string()),
     });
     Ok(records.collect())
 }

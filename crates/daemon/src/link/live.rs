@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use wire::ask::{AnswerResult, Question};
-use wire::link::{Ack, AckRef, Answer, Ask, Send, Sent, ToBroker, refusal_code};
+use wire::link::{Ack, Acked, Answer, Ask, Send, Sent, ToBroker, refusal_code};
 use wire::{ErrorBody, Refused};
 
 /// An open, negotiated link.
@@ -20,12 +20,19 @@ pub(crate) struct Live {
     clock: BrokerClock,
     epoch: u64,
     waiting: Mutex<Waiting>,
-    /// Rungs told on this link and not confirmed yet.
-    told: Mutex<HashMap<DeliveryKey, DeliveryRung>>,
+    /// What was told on this link and is not confirmed yet.
+    told: Mutex<HashMap<DeliveryKey, Told>>,
 }
 
 /// One recipient's copy of a message.
 type DeliveryKey = (MessageId, MemberId);
+
+/// What a link was told about a delivery.
+#[derive(Clone, Copy)]
+struct Told {
+    rung: DeliveryRung,
+    read: bool,
+}
 
 /// Who waits for which answer.
 #[derive(Default)]
@@ -159,25 +166,27 @@ impl Live {
         self.waiting().refused_frame
     }
 
-    /// Whether `rung` was not told on this link yet.
-    pub(crate) fn is_news(&self, delivery: DeliveryKey, rung: DeliveryRung) -> bool {
-        self.told_rungs().get(&delivery).is_none_or(|told| *told < rung)
+    /// Whether the ack says more than this link was told yet.
+    pub(crate) fn is_news(&self, ack: &Ack) -> bool {
+        let read = ack.read_at.is_some();
+        let told = self.told_rungs().get(&(ack.row.id, ack.row.recipient)).copied();
+        told.is_none_or(|told| told.rung < ack.row.rung || (read && !told.read))
     }
 
     /// Notes what is being told.
     pub(crate) fn told(&self, acks: &[Ack]) {
         let mut told = self.told_rungs();
-        for Ack { row, .. } in acks {
-            told.insert((row.id, row.recipient), row.rung);
+        for Ack { row, read_at, .. } in acks {
+            told.insert((row.id, row.recipient), Told { rung: row.rung, read: read_at.is_some() });
         }
     }
 
     /// Forgets what the broker has confirmed.
-    pub(crate) fn heard(&self, confirmed: &[AckRef]) {
+    pub(crate) fn heard(&self, confirmed: &[Acked]) {
         let mut told = self.told_rungs();
-        for row in confirmed {
+        for Acked { row, read } in confirmed {
             let delivery = (row.id, row.recipient);
-            if told.get(&delivery).is_some_and(|told| *told <= row.rung) {
+            if told.get(&delivery).is_some_and(|told| told.rung <= row.rung && told.read <= *read) {
                 told.remove(&delivery);
             }
         }
@@ -187,7 +196,7 @@ impl Live {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told_rungs(&self) -> MutexGuard<'_, HashMap<DeliveryKey, DeliveryRung>> {
+    fn told_rungs(&self) -> MutexGuard<'_, HashMap<DeliveryKey, Told>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

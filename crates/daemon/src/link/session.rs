@@ -22,7 +22,7 @@ use super::verdict::LinkEnd;
 use crate::courier::{self, Courier};
 use crate::inbox::{self, Delivery};
 use crate::mesh::{LinkState, Mesh};
-use crate::questions;
+use crate::{questions, refetch};
 
 /// Serves the link until it ends, and says why it did.
 pub(super) async fn serve(mesh: &Arc<Mesh>, link: Negotiated, stop: &CancellationToken) -> LinkEnd {
@@ -104,6 +104,7 @@ async fn carry(mesh: &Arc<Mesh>, live: &Arc<Live>, restored: bool, no_more: Canc
         tokio::select! {
             end = questions::keep_asking(mesh, live) => end,
             end = inbox::keep_telling(mesh, live) => end,
+            end = fetch_again(mesh, live) => end,
         }
     };
     let mut courier = pin!(courier);
@@ -115,6 +116,14 @@ async fn carry(mesh: &Arc<Mesh>, live: &Arc<Live>, restored: bool, no_more: Canc
             let _settled = courier.await;
             end
         }
+    }
+}
+
+/// What a rebuilt inbox lacks is fetched beside everything else; after that there is nothing more to do.
+async fn fetch_again(mesh: &Mesh, live: &Live) -> LinkEnd {
+    match refetch::refetch(mesh, live).await {
+        Ok(()) => std::future::pending().await,
+        Err(end) => end,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Entropy, NodeKey, NodeName};
 use net::Secret;
 use net::client::{Client, ClientError};
-use net::handshake::{Claim, KeyPair, mint_nonce, verify_answer};
+use net::handshake::{Claim, KeyPair, believe_answer, mint_nonce};
 use net::socket::{Bounds, Socket};
 use wire::auth::{AUDIENCE_LINK, Challenge, ChallengeRequest, ExchangeAnswer, ExchangeRequest};
 
@@ -82,13 +82,12 @@ impl WayIn {
             person: self.person.clone(),
             requested_rooms: None,
         };
-        let answer: ExchangeAnswer = self.client.post(EXCHANGE, &request).await.map_err(lost_or_refused)?;
+        let heard = self.client.post(EXCHANGE, &request).await.map_err(lost_or_refused)?;
         // Whoever signs with another key is not the broker this mesh was joined through.
-        verify_answer(&answer, issuer).map_err(|error| {
+        believe_answer(heard, issuer).map_err(|error| {
             tracing::error!(%error, node = %self.node, "the broker's answer is not to be believed");
             LinkEnd::IssuerChanged
-        })?;
-        Ok(answer)
+        })
     }
 
     async fn challenge(&self) -> Result<Secret, LinkEnd> {

@@ -29,8 +29,8 @@ use wire::auth::{
     AUDIENCE_LINK, Challenge, ChallengeRequest, ExchangeAnswer, ExchangeRequest, MemberRef, MeshRef,
 };
 use wire::link::{
-    AcceptedRow, Ack, AckRef, Answer, MailRow, Nack, NegotiationRequest, NegotiationResponse, ReceiptRow,
-    Rows, Send as SendFrame, SendItem, SendOutcome, SendResult, Sent, ToBroker, ToNode,
+    AcceptedRow, Ack, AckRef, Acked, Answer, MailRow, Nack, NegotiationRequest, NegotiationResponse,
+    ReceiptRow, Rows, Send as SendFrame, SendItem, SendOutcome, SendResult, Sent, ToBroker, ToNode,
 };
 use wire::message::Message;
 use wire::{MessageFields, Refused};
@@ -305,6 +305,7 @@ impl Broker {
             recipient,
             sender_id: MemberId::from_bytes([9; 16]),
             deliver_by: None,
+            read_at: None,
             message: Message {
                 id: MessageId::mint(now, &OsEntropy),
                 conversation: ConversationId::from_bytes([8; 16]),
@@ -328,6 +329,7 @@ impl Broker {
             sender: newest.sender,
             client_message_id: newest.fields.client_message_id.clone(),
             at: self.inner.clock.now(),
+            ended_code: None,
         }
     }
 
@@ -473,7 +475,8 @@ impl Broker {
             }
             ToBroker::Send(send) => self.take(&mut books, send, writer),
             ToBroker::Ack(acks) => {
-                let rows = acks.rows.iter().map(|ack| ack.row.clone()).collect();
+                let acked = |ack: &Ack| Acked { row: ack.row.clone(), read: ack.read_at.is_some() };
+                let rows = acks.rows.iter().map(acked).collect();
                 books.acks.extend(acks.rows);
                 books.confirms.then_some(ToNode::Acked(Rows { rows }))
             }

@@ -119,6 +119,7 @@ impl Home {
                 url: self.broker.url(),
                 invites: Arc::new(Letting(self.broker.clone())),
             }),
+            more_routes: axum::Router::new(),
             surroundings: self.surroundings.clone(),
             stop,
         }

@@ -42,6 +42,8 @@ async fn reading_ones_own_mail_is_told_as_notified_and_marking_it_read_is_no_run
     broker.until("notified", |books| rungs(books).contains(&DeliveryRung::Notified).then_some(())).await;
     let seen = home.unix().post("/v1/inbox/seen", &json!({"ids": [item["id"]]})).await;
     assert_eq!(seen.body["marked_seen"], 1);
+    let told = |books: &Books| books.acks.iter().any(|ack| ack.read_at.is_some()).then_some(());
+    broker.until("the reading", told).await;
     let inbox = home.unix().get("/v1/inbox").await.body;
     assert_eq!((&inbox["items"][0]["seen"], &inbox["items"][0]["rung"]), (&json!(true), &json!("notified")));
     assert_eq!(inbox["unread"], 0);

@@ -1,9 +1,13 @@
 //! Door ②: a batch of frames becomes accepted, whole or not at all.
 //!
-//! 1. Read everything the verdicts depend on.
-//! 2. Make the logs that are missing, and lock every log that gets a message: topics first, each kind in the order
-//!    of their numbers.
+//! 1. Begin, read everything the verdicts depend on, and lock the topics that are there, in the order of their
+//!    numbers: one round trip.
+//! 2. Where a log is missing, or one is a direct conversation: make and lock those, topics first, each kind in the
+//!    order of their numbers.
 //! 3. Write and commit, in one round trip.
+//!
+//! Two batches may make one topic while each holds what the other wants; the server undoes one of them, and it is
+//! judged again.
 //!
 //! An id that another transaction commits after it was looked up breaks the key of the dedupe table in the third
 //! step: the batch is undone and judged again.
@@ -18,7 +22,7 @@ use tokio_postgres::Row;
 
 use super::desk::{Desk, LogKey, NodeFacts};
 use super::row::{at, at_option, bytes, count, id, text};
-use super::session::{Core, Tx};
+use super::session::{Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::write::Columns;
 use super::{mesh, sql, status};
@@ -37,17 +41,23 @@ pub(super) async fn attempt(
     frames: &[LaneSubmission],
     minted: &mut HashSet<MessageId>,
 ) -> Result<Verdicts, StorageError> {
-    let mut tx = core.begin_batch().await?;
-    let desk = read(&tx, frames).await?;
+    let mut tx = core.unbegun_batch().await?;
+    let (now, desk) = join_both(tx.begin(Mode::Write), read(&tx, frames)).await?;
+    tx.now = now;
+    let desk = Desk { now, ..desk };
+    let window = desk.policies.dedupe;
     let draft = desk.clone().judge(frames, tx.entropy());
     if draft.entries.is_empty() {
         tx.commit().await?;
         return Ok(draft.frames);
     }
     let needed: BTreeSet<LogKey> = draft.entries.iter().map(|entry| entry.log.clone()).collect();
-    let (logs, created) = lock_logs(&tx, &desk, &needed).await?;
-    let window = desk.policies.dedupe;
-    let judged = Desk { logs, ..desk }.judge(frames, tx.entropy());
+    let (judged, created) = if needed.iter().all(|key| desk.logs.contains_key(key)) {
+        (draft, HashSet::new())
+    } else {
+        let (logs, created) = lock_logs(&tx, &desk, &needed).await?;
+        (Desk { logs, ..desk }.judge(frames, tx.entropy()), created)
+    };
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
     let columns = Columns::of(&judged, &created, window);
     fault::point_of("ledger.accept", "before_commit");
@@ -104,6 +114,7 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Everything but the time, which comes with the beginning.
 async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> {
     let asked = Asked::of(frames);
     let nodes: Vec<_> = asked.nodes.into_iter().collect();
@@ -122,14 +133,14 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> 
         try_join4(
             tx.all(sql!("accept_members_by_name"), &[&names]),
             tx.all(sql!("accept_members_by_key"), &[&keys]),
-            tx.all(sql!("accept_topics"), &[&topics]),
+            tx.all(sql!("accept_lock_topics"), &[&topics]),
             tx.all(sql!("accept_known"), &[&senders, &client_ids]),
         ),
     )
     .await?;
     let keyed = |row: &Row| -> Result<_, StorageError> { Ok((id(row, 0)?, text(row, 1)?)) };
     Ok(Desk {
-        now: tx.now,
+        now: Timestamp::default(),
         policies: mesh::mesh(&mesh_row.ok_or(StorageError::NoMesh)?)?.policies,
         nodes: nodes.iter().map(node_facts).collect::<Result<_, _>>()?,
         by_id: keyed_facts(&ids, |row| id(row, 0))?,

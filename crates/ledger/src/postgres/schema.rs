@@ -12,6 +12,12 @@ pub enum OpenError {
     /// The address does not parse.
     #[error("the store's address is not one of PostgreSQL: {0}")]
     Address(String),
+    /// The address asks for TLS.
+    #[error(
+        "this program speaks to PostgreSQL without TLS: name a server on this machine, in a private network, or the \
+         near end of a tunnel (stunnel, ssh -L), with sslmode=disable"
+    )]
+    Tls,
     /// The server, or its settings.
     #[error(transparent)]
     Server(#[from] PostgresError),
@@ -54,6 +60,7 @@ const STEPS: &[Step] = &[
     Step { number: 1, name: "books", sql: include_str!("migrations/0001_books.sql") },
     Step { number: 2, name: "webhooks", sql: include_str!("migrations/0002_webhooks.sql") },
     Step { number: 3, name: "chat", sql: include_str!("migrations/0003_chat.sql") },
+    Step { number: 4, name: "hub", sql: include_str!("migrations/0004_hub.sql") },
 ];
 
 /// The checked-in sum of the steps.

@@ -1,5 +1,6 @@
 //! Connections: how they are made, what they promise, and transactions that always end.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use model::{Entropy, Timestamp};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row, Statement};
 
+use super::schema::OpenError;
 use super::sql;
 use super::trouble::PostgresError;
 use crate::StorageError;
@@ -47,6 +49,17 @@ pub(super) struct Tx {
     core: Arc<Core>,
     /// Store time at its begin.
     pub now: Timestamp,
+}
+
+/// The values of `sslmode` that want more than [`NoTls`] gives.
+const TLS_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
+
+/// Reads the store's address. One that asks for TLS is refused by name, before anything is said in the clear.
+pub(super) fn address(url: &str) -> Result<Config, OpenError> {
+    if TLS_MODES.iter().any(|mode| url.contains(&format!("sslmode={mode}"))) {
+        return Err(OpenError::Tls);
+    }
+    Config::from_str(url).map_err(|error| OpenError::Address(error.to_string()))
 }
 
 /// A pool whose every session was set up and checked.
@@ -130,22 +143,37 @@ impl Core {
         self.begin_on(&self.writers, Mode::Write).await
     }
 
+    /// A writer's connection, on which [`Tx::begin`] is still to be sent, before anything else.
+    pub async fn unbegun_batch(self: &Arc<Self>) -> Result<Tx, StorageError> {
+        let client = Some(self.writers.get().await?);
+        Ok(Tx { client, core: Arc::clone(self), now: Timestamp::default() })
+    }
+
     async fn begin_on(self: &Arc<Self>, pool: &Pool, mode: Mode) -> Result<Tx, StorageError> {
         let mut tx =
             Tx { client: Some(pool.get().await?), core: Arc::clone(self), now: Timestamp::default() };
-        let begin = match mode {
-            Mode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
-            Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-        };
-        let clock = tx.prepare(sql!("now")).await?;
-        let client = tx.client();
-        let ((), row) = try_join(client.batch_execute(begin), client.query_one(&clock, &[])).await?;
-        tx.now = self.shifted(row.try_get(0)?);
+        tx.now = tx.begin(mode).await?;
         Ok(tx)
     }
 }
 
 impl Tx {
+    /// Begins, and answers with store time. The first poll sends the beginning: what is polled after it is inside.
+    pub async fn begin(&self, mode: Mode) -> Result<Timestamp, StorageError> {
+        let begin = match mode {
+            Mode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        };
+        let client = self.client();
+        let clock = async {
+            let clock = self.prepare(sql!("now")).await?;
+            Ok::<_, StorageError>(client.query_one(&clock, &[]).await?)
+        };
+        let begun = async { Ok(client.batch_execute(begin).await?) };
+        let ((), row) = try_join(begun, clock).await?;
+        Ok(self.core.shifted(row.try_get(0)?))
+    }
+
     /// The statement, prepared once per connection.
     pub async fn prepare(&self, sql: &'static str) -> Result<Statement, StorageError> {
         Ok(self.object().prepare_cached(sql).await?)
@@ -222,7 +250,19 @@ impl Drop for Tx {
 
 #[cfg(test)]
 mod tests {
-    use super::not_durable;
+    use super::{OpenError, address, not_durable};
+
+    #[test]
+    fn an_address_that_asks_for_tls_is_refused_with_the_remedy() {
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let refused = address(&format!("postgres://u@db/mesh?sslmode={mode}")).err();
+            assert!(matches!(refused, Some(OpenError::Tls)), "{mode}");
+        }
+        assert!(OpenError::Tls.to_string().contains("tunnel"));
+        for plain in ["postgres://u@db/mesh", "postgres://u@db/mesh?sslmode=disable"] {
+            assert!(address(plain).is_ok(), "{plain}");
+        }
+    }
 
     #[test]
     fn a_session_that_answers_before_the_disk_does_is_refused() {

@@ -103,7 +103,7 @@ async fn answer(
 }
 
 /// False when somebody else wrote the id in the meantime.
-async fn retire(
+pub(super) async fn retire(
     tx: &Tx,
     window: DedupeWindow,
     sender: i64,

@@ -2,28 +2,29 @@
 
 mod run;
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use model::admission::{Known, StatusAnswer};
+use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
     ClientMessageId, ConversationId, Cursor, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
     MessageId, NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
-use tokio_postgres::Config;
 
 use super::batch::{Queue, WRITERS};
+use super::hub_batch::HubQueue;
+use super::lookup::LookUps;
 use super::schema::{self, OpenError};
 use super::session::{self, CONNECTIONS_MAX, Core};
 use super::trouble::PostgresError;
 use super::wake::{Bell, Wake};
 use super::{
-    chat, explain, history, janitor, join, link, list, manage, mesh, push, signin, sql, status, token, wayin,
+    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token, wayin,
     webhook, window,
 };
 use crate::*;
@@ -32,6 +33,8 @@ use crate::*;
 pub struct PostgresLedger {
     core: Arc<Core>,
     queue: Queue,
+    hub_queue: HubQueue,
+    look_ups: LookUps,
     wake: Wake,
     _bell: Bell,
 }
@@ -39,7 +42,7 @@ pub struct PostgresLedger {
 impl PostgresLedger {
     /// Connects to the database at `url`, brings its tables up to date and starts the writers.
     pub async fn open(url: &str, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        let config = Config::from_str(url).map_err(|error| OpenError::Address(error.to_string()))?;
+        let config = session::address(url)?;
         let pool = session::pool(config.clone(), CONNECTIONS_MAX)?;
         let writers = session::pool(config.clone(), WRITERS)?;
         let core = Arc::new(Core { pool, writers, entropy, clock_shift: AtomicI64::new(0) });
@@ -48,8 +51,10 @@ impl PostgresLedger {
         drop(client);
         let wake = Wake::new();
         let queue = Queue::start(&core, &wake);
+        let hub_queue = HubQueue::start(&core, &wake);
+        let look_ups = LookUps::start(&core);
         let bell = wake.start(config);
-        Ok(Self { core, queue, wake, _bell: bell })
+        Ok(Self { core, queue, hub_queue, look_ups, wake, _bell: bell })
     }
 
     /// Moves the store's clock against the database's, for the conformance suite.
@@ -167,17 +172,7 @@ impl Ledger for PostgresLedger {
         sender: MemberId,
         ids: &[ClientMessageId],
     ) -> Result<Vec<Option<Known>>, StorageError> {
-        let texts: Vec<_> = ids.iter().map(ClientMessageId::as_str).collect();
-        let rows = self.core.ask(sql!("dedupe_of"), &[&sender.as_uuid(), &texts]).await?;
-        let mut known = vec![None; ids.len()];
-        for row in &rows {
-            let place: i64 = row.try_get(7)?;
-            let place = usize::try_from(place - 1).ok().and_then(|place| known.get_mut(place));
-            if let Some(place) = place {
-                *place = Some(status::read(row, 0)?);
-            }
-        }
-        Ok(known)
+        self.look_ups.known(sender, ids).await
     }
 
     async fn message_status(
@@ -538,6 +533,58 @@ impl Ledger for PostgresLedger {
 
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
         self.read("ledger.pushes", move |tx| webhook::pushes(tx, id).boxed()).await
+    }
+
+    async fn hub_write(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
+        self.hub_queue.write(write).await
+    }
+
+    async fn hub_known(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+    ) -> Result<Option<HubKnown>, StorageError> {
+        let key = key.clone();
+        self.read("ledger.hub_known", move |tx| async move { hub::known(tx, principal, &key).await }.boxed())
+            .await
+    }
+
+    async fn hub_key_status(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+        created_at: Option<Timestamp>,
+        fence: Fence,
+    ) -> Result<HubKeyStatus, StorageError> {
+        let key = key.clone();
+        match fence {
+            Fence::None => {
+                self.read("ledger.hub_key_status", move |tx| {
+                    async move { hub::ask(tx, principal, &key, created_at).await }.boxed()
+                })
+                .await
+            }
+            Fence::Retire => {
+                self.write("ledger.hub_fence", move |tx| {
+                    async move { hub::fence(tx, principal, &key, created_at).await }.boxed()
+                })
+                .await
+            }
+        }
+    }
+
+    async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError> {
+        let id = id.clone();
+        self.read("ledger.hub_record", move |tx| async move { hub::record(tx, kind, &id).await }.boxed())
+            .await
+    }
+
+    async fn hub_list(&self, kind: RecordKind, after: u64, limit: usize) -> Result<HubPage, StorageError> {
+        self.read("ledger.hub_list", move |tx| hub::list(tx, kind, after, limit).boxed()).await
+    }
+
+    async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_hub_keys", move |tx| hub::expire_keys(tx, limit).boxed()).await
     }
 
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {

@@ -8,6 +8,7 @@ pub const SCHEMA: Schema = Schema {
         Migration { number: 1, name: "books", sql: include_str!("migrations/0001_books.sql") },
         Migration { number: 2, name: "webhooks", sql: include_str!("migrations/0002_webhooks.sql") },
         Migration { number: 3, name: "chat", sql: include_str!("migrations/0003_chat.sql") },
+        Migration { number: 4, name: "hub", sql: include_str!("migrations/0004_hub.sql") },
     ],
     sum: include_str!("schema.sql"),
 };

@@ -85,7 +85,7 @@ fn answer(
     Ok((Some(sender), status_of(known.as_ref(), question, window, now)))
 }
 
-fn retire(
+pub(super) fn retire(
     conn: &Connection,
     now: Timestamp,
     window: DedupeWindow,

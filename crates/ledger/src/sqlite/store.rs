@@ -7,6 +7,7 @@ use ::sqlite::rusqlite::Connection;
 use ::sqlite::{Db, OpenError, Options};
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
     ClientMessageId, Clock, ConversationId, Cursor, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
@@ -17,8 +18,8 @@ use tokio::sync::watch;
 use super::janitor::AuditAt;
 use super::schema::SCHEMA;
 use super::{
-    accept, chat, explain, history, janitor, join, link, list, manage, mesh, planted, push, signin, status,
-    token, wayin, webhook, window,
+    accept, chat, explain, history, hub, janitor, join, link, list, manage, mesh, planted, push, signin,
+    status, token, wayin, webhook, window,
 };
 use crate::*;
 
@@ -78,6 +79,15 @@ impl SqliteLedger {
         let (outcomes, lifted) = self.write("ledger.accept", accept).await?;
         self.write("ledger.accept_ids", move |conn, _| planted::write_ids(conn, lifted)).await?;
         Ok(outcomes)
+    }
+
+    async fn hub_write_in_two_transactions(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
+        let effect = move |conn: &Connection, world: &World| hub::write(conn, world, &write);
+        let (outcome, row) = self.write("ledger.hub_write", effect).await?;
+        if let Some(row) = row {
+            self.write("ledger.hub_key", move |conn, _| hub::store_key(conn, &row)).await?;
+        }
+        Ok(outcome)
     }
 
     async fn read<T, E>(
@@ -531,6 +541,66 @@ impl Ledger for SqliteLedger {
 
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
         self.read("ledger.pushes", move |conn| webhook::pushes(conn, id)).await
+    }
+
+    async fn hub_write(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
+        if crate::planted::planted(crate::planted::IDEM_OWN_TRANSACTION) {
+            return self.hub_write_in_two_transactions(write).await;
+        }
+        self.write("ledger.hub_write", move |conn, world| {
+            let (outcome, row) = hub::write(conn, world, &write)?;
+            row.iter().try_for_each(|row| hub::store_key(conn, row))?;
+            Ok::<_, StorageError>(outcome)
+        })
+        .await
+    }
+
+    async fn hub_known(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+    ) -> Result<Option<HubKnown>, StorageError> {
+        let key = key.clone();
+        self.read("ledger.hub_known", move |conn| hub::known(conn, principal, &key)).await
+    }
+
+    async fn hub_key_status(
+        &self,
+        principal: MemberId,
+        key: &ClientMessageId,
+        created_at: Option<Timestamp>,
+        fence: Fence,
+    ) -> Result<HubKeyStatus, StorageError> {
+        let key = key.clone();
+        match fence {
+            Fence::None => {
+                let now = self.world.now();
+                self.read("ledger.hub_key_status", move |conn| {
+                    hub::ask(conn, now, principal, &key, created_at)
+                })
+                .await
+            }
+            Fence::Retire => {
+                self.write("ledger.hub_fence", move |conn, world| {
+                    hub::fence(conn, world.now(), principal, &key, created_at)
+                })
+                .await
+            }
+        }
+    }
+
+    async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError> {
+        let id = id.clone();
+        self.read("ledger.hub_record", move |conn| hub::record(conn, kind, &id)).await
+    }
+
+    async fn hub_list(&self, kind: RecordKind, after: u64, limit: usize) -> Result<HubPage, StorageError> {
+        self.read("ledger.hub_list", move |conn| hub::list(conn, kind, after, limit)).await
+    }
+
+    async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
+        self.write("ledger.expire_hub_keys", move |conn, world| hub::expire_keys(conn, world.now(), limit))
+            .await
     }
 
     async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {

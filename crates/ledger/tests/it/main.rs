@@ -3,6 +3,7 @@
 
 mod complete;
 mod crash;
+mod hub_crash;
 mod planted;
 mod postgres;
 mod push_crash;

@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use ledger::planted::{DEDUPE_OWN_TRANSACTION, NO_FENCE, NO_FINGERPRINT, NO_SEND_DEADLINE, NO_WITNESSES};
+use ledger::planted::{
+    DEDUPE_OWN_TRANSACTION, HUB_NO_AGE, HUB_NO_FENCE, NO_FENCE, NO_FINGERPRINT, NO_SEND_DEADLINE,
+    NO_WITNESSES,
+};
 use sqlite::fault;
 
 /// Whether `fact` holds in a process with `plan` switched on.
@@ -41,6 +44,16 @@ fn ce4_comes_back_without_the_fingerprint() {
 #[test]
 fn ce6_comes_back_without_the_witnesses() {
     comes_back(NO_WITNESSES, "link::ce6_a_ledger_that_lost_rows_is_noticed");
+}
+
+#[test]
+fn ce19_and_ce20_come_back_without_the_hubs_fence() {
+    comes_back(HUB_NO_FENCE, "hub::ce19_ce20_a_fenced_key_is_never_applied");
+}
+
+#[test]
+fn ce21_comes_back_without_the_age_of_copies() {
+    comes_back(HUB_NO_AGE, "hub::ce21_a_copy_that_may_be_forgotten_is_refused");
 }
 
 #[test]

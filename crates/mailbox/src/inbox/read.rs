@@ -1,5 +1,6 @@
 //! Looking at the inbox, and marking what was read. Read state is no rung.
 
+use model::turn::TurnMark;
 use model::{ClientMessageId, ConversationId, DeliveryRung, MemberId, MessageId, Timestamp, limits};
 use rusqlite::{Connection, Row, named_params};
 use sqlite::StorageError;
@@ -38,6 +39,8 @@ pub struct InboxRow {
     pub read_at: Option<Timestamp>,
     /// Whether an earlier life of this inbox may have had it.
     pub redelivered: bool,
+    /// What its turns have come to.
+    pub turn: TurnMark,
 }
 
 /// Which rows to show. The answer is oldest first.
@@ -174,7 +177,7 @@ fn seqs(conn: &Connection, query: &InboxQuery) -> rusqlite::Result<Vec<u64>> {
     conn.prepare_cached(of)?.query_map(page, seq)?.collect()
 }
 
-fn by_seq(conn: &Connection, seq: u64) -> rusqlite::Result<InboxRow> {
+pub(crate) fn by_seq(conn: &Connection, seq: u64) -> rusqlite::Result<InboxRow> {
     conn.prepare_cached(sql::INBOX_ROW)?.query_row(named_params! {":seq": seq}, row)
 }
 
@@ -194,5 +197,6 @@ fn row(row: &Row<'_>) -> rusqlite::Result<InboxRow> {
         notified_at: get(row, "notified_at")?,
         read_at: get(row, "read_at")?,
         redelivered: row.get("redelivered")?,
+        turn: get(row, "turn")?,
     })
 }

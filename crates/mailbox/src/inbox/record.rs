@@ -4,7 +4,7 @@
 //! - A message past its own deadline is acked `expired` and not stored; one stored in time stays.
 //! - A row that cannot be stored is refused by name and stops nobody else in its frame.
 
-use model::{ClientMessageId, ConversationId, DeliveryRung, MemberId, MessageId, Timestamp};
+use model::{ClientMessageId, ConversationId, DeliveryRung, MemberId, MessageId, Priority, Timestamp};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, named_params};
 use sqlite::StorageError;
 
@@ -30,8 +30,12 @@ pub struct Arrived {
     pub envelope: Vec<u8>,
     /// Its own deadline, in broker time.
     pub deliver_by: Option<Timestamp>,
+    /// When it was read, as far as the broker knows.
+    pub read_at: Option<Timestamp>,
     /// Whether an earlier life of this inbox may have had it.
     pub redelivered: bool,
+    /// Orders its recipient's turns between conversations.
+    pub priority: Priority,
 }
 
 /// What became of one arrival, true after the commit.
@@ -54,6 +58,8 @@ pub enum Arrival {
         seq: u64,
         /// When.
         at: Timestamp,
+        /// When it was read, in an earlier life of this inbox.
+        read_at: Option<Timestamp>,
     },
     /// Stored before: ack the rung it has by now.
     Duplicate {
@@ -61,6 +67,8 @@ pub enum Arrival {
         rung: DeliveryRung,
         /// When it came there.
         at: Timestamp,
+        /// When it was read.
+        read_at: Option<Timestamp>,
     },
     /// Past its deadline and not stored: ack `expired`.
     Late {
@@ -79,9 +87,17 @@ impl Recorded {
     pub fn ack(&self) -> Option<(DeliveryRung, Timestamp)> {
         match self.arrival {
             Arrival::Fresh { at, .. } => Some((DeliveryRung::Delivered, at)),
-            Arrival::Duplicate { rung, at } => Some((rung, at)),
+            Arrival::Duplicate { rung, at, .. } => Some((rung, at)),
             Arrival::Late { at } => Some((DeliveryRung::Expired, at)),
             Arrival::Poison { .. } => None,
+        }
+    }
+
+    /// When it was read, to be said with the rung.
+    pub fn read_at(&self) -> Option<Timestamp> {
+        match self.arrival {
+            Arrival::Fresh { read_at, .. } | Arrival::Duplicate { read_at, .. } => read_at,
+            Arrival::Late { .. } | Arrival::Poison { .. } => None,
         }
     }
 }
@@ -121,6 +137,7 @@ struct Known {
     seq: u64,
     rung: DeliveryRung,
     at: Timestamp,
+    read_at: Option<Timestamp>,
     message: MessageId,
 }
 
@@ -138,7 +155,7 @@ fn record(
         if known.message != row.id {
             rename(conn, &known, row)?;
         }
-        return Ok(Arrival::Duplicate { rung: known.rung, at: known.at });
+        return Ok(Arrival::Duplicate { rung: known.rung, at: known.at, read_at: known.read_at });
     }
     if row.deliver_by.is_some_and(|deliver_by| broker_now >= deliver_by) {
         return Ok(Arrival::Late { at: now });
@@ -151,12 +168,12 @@ fn insert(conn: &Connection, row: &Arrived, now: Timestamp) -> rusqlite::Result<
         ":sender": Sql(&row.sender), ":client_message_id": Sql(&row.client_message_id),
         ":recipient": Sql(&row.recipient), ":message": Sql(&row.id), ":conversation": Sql(&row.conversation),
         ":history_id": row.history_id, ":deliver_by": Sql(&row.deliver_by), ":now": Sql(&now),
-        ":redelivered": row.redelivered,
+        ":read_at": Sql(&row.read_at), ":redelivered": row.redelivered, ":priority": Sql(&row.priority),
     })?;
     let seq = conn.last_insert_rowid();
     conn.prepare_cached(sql::RECORD_INSERT_ENVELOPE)?
         .execute(named_params! {":seq": seq, ":envelope": row.envelope})?;
-    Ok(Arrival::Fresh { seq: seq.unsigned_abs(), at: now })
+    Ok(Arrival::Fresh { seq: seq.unsigned_abs(), at: now, read_at: row.read_at })
 }
 
 fn rename(conn: &Connection, known: &Known, row: &Arrived) -> rusqlite::Result<()> {
@@ -172,6 +189,7 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
         seq: row.get("seq")?,
         rung: get(row, "rung")?,
         at: get(row, "rung_at")?,
+        read_at: get(row, "read_at")?,
         message: get(row, "broker_message_id")?,
     })
 }

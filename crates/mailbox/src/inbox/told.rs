@@ -21,6 +21,8 @@ pub struct AckRow {
     pub rung: DeliveryRung,
     /// When it came there.
     pub at: Timestamp,
+    /// When its recipient read it.
+    pub read_at: Option<Timestamp>,
 }
 
 /// A rung the broker has committed.
@@ -32,6 +34,8 @@ pub struct Confirmed {
     pub recipient: MemberId,
     /// How far the broker knows it.
     pub rung: DeliveryRung,
+    /// Whether the broker was told in the same breath that it was read.
+    pub read: bool,
 }
 
 impl Mailbox {
@@ -56,6 +60,7 @@ impl Mailbox {
                 for row in &rows {
                     news += conn.prepare_cached(sql::INBOX_CONFIRM)?.execute(named_params! {
                         ":message": Sql(&row.id), ":recipient": Sql(&row.recipient), ":rung": Sql(&row.rung),
+                        ":read": row.read,
                     })?;
                 }
                 Ok(news)
@@ -93,5 +98,6 @@ fn ack(row: &Row<'_>) -> rusqlite::Result<AckRow> {
         recipient: get(row, "recipient_member_id")?,
         rung: get(row, "rung")?,
         at: get(row, "rung_at")?,
+        read_at: get(row, "read_at")?,
     })
 }

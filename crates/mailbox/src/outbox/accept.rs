@@ -50,7 +50,8 @@ impl Mailbox {
     }
 }
 
-fn accept(conn: &Connection, new: &NewRow) -> rusqlite::Result<Accepted> {
+/// Stores the message inside a job of the caller's.
+pub(crate) fn accept(conn: &Connection, new: &NewRow) -> rusqlite::Result<Accepted> {
     let held = conn
         .prepare_cached(sql::ACCEPT_FIND)?
         .query_row(

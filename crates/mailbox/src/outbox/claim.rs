@@ -16,6 +16,7 @@ use sqlite::StorageError;
 use super::lane::{self, LaneKey};
 use super::one;
 use crate::column::{Sql, get};
+use crate::planted::{AGE_OF_UNATTEMPTED, planted};
 use crate::{Mailbox, sql};
 
 /// What the courier could take on now. A claim needs broker time: without a link there is none.
@@ -238,6 +239,9 @@ impl Taking<'_> {
         }
         if head.unasked && head.first_attempt_at.is_none() {
             return Ok(Next::Stop(None));
+        }
+        if head.first_attempt_at.is_none() && planted(AGE_OF_UNATTEMPTED) {
+            return self.bury(&head, DeadReason::MaxAge, Outcome::NotSent);
         }
         match claim(head.first_attempt_at, head.deliver_by, self.request.broker_now, self.request.max_age) {
             Claim::Go { first_attempt_at, send_deadline } => {

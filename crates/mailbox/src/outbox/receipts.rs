@@ -29,6 +29,8 @@ pub struct Receipt {
     pub rung: DeliveryRung,
     /// When.
     pub at: Timestamp,
+    /// Why it ended, when it did.
+    pub ended_code: Option<String>,
 }
 
 struct Told {
@@ -71,7 +73,7 @@ fn apply(conn: &Connection, receipt: &Receipt) -> rusqlite::Result<Option<RowId>
     let Some(rung) = rise(held, receipt.rung) else { return Ok(None) };
     one(conn.prepare_cached(sql::RECEIPT_PUT)?.execute(named_params! {
         ":seq": told.seq, ":status": Sql(&told.status), ":message": Sql(&receipt.id),
-        ":rung": Sql(&rung), ":at": Sql(&receipt.at),
+        ":rung": Sql(&rung), ":at": Sql(&receipt.at), ":code": receipt.ended_code,
     })?)?;
     Ok(Some(told.row))
 }

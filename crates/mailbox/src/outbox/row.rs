@@ -51,7 +51,7 @@ pub struct OutboxRow {
     /// Until when an operator holds it back.
     pub held_until: Option<Timestamp>,
     /// The broker's message receipts spoke of, also while its acceptance is not known here.
-    pub(super) told_message: Option<MessageId>,
+    pub told_message: Option<MessageId>,
 }
 
 /// Instants of the rungs above `accepted`, as receipts told them.

@@ -173,7 +173,9 @@ impl Desk {
             history_id: n,
             envelope: format!("mail {n}").into_bytes(),
             deliver_by: None,
+            read_at: None,
             redelivered: false,
+            priority: model::Priority::Next,
         }
     }
 }

@@ -90,7 +90,7 @@ impl Life {
             Step::ApplyReceipts => {
                 let (id, client_message_id) = (message(1), client_id("1"));
                 let (rung, at) = (DeliveryRung::Delivered, self.desk.now);
-                let receipt = Receipt { id, sender: ANN, client_message_id, rung, at };
+                let receipt = Receipt { id, sender: ANN, client_message_id, rung, at, ended_code: None };
                 self.desk.mailbox.apply_receipts(vec![receipt]).await.unwrap();
             }
             Step::AbortFourth | Step::LearnOfFourth | Step::HoldFifth | Step::RequeueFifth => {
@@ -111,7 +111,8 @@ impl Life {
                 mailbox.mark_notified(vec![1], desk.now).await.unwrap();
             }
             _ => {
-                let confirmed = Confirmed { id: message(1), recipient: BOB, rung: DeliveryRung::Notified };
+                let confirmed =
+                    Confirmed { id: message(1), recipient: BOB, rung: DeliveryRung::Notified, read: false };
                 assert_eq!(mailbox.confirm(vec![confirmed]).await.unwrap(), 1);
             }
         }

@@ -8,7 +8,7 @@ use model::{DeliveryRung, MessageId, Timestamp};
 use crate::desk::{ANN, Desk, HOUR, client_id, message};
 
 fn receipt(id: MessageId, rung: DeliveryRung, at: Timestamp) -> Receipt {
-    Receipt { id, sender: ANN, client_message_id: client_id("a"), rung, at }
+    Receipt { id, sender: ANN, client_message_id: client_id("a"), rung, at, ended_code: None }
 }
 
 async fn apply(desk: &Desk, id: MessageId, rung: DeliveryRung) -> usize {
@@ -130,4 +130,17 @@ async fn a_message_is_looked_up_at_the_row_that_is_done_not_at_one_that_heard_of
     desk.deliver(&frames[1]).await;
     let found = desk.mailbox.outbox_row(OutboxKey::Message(message(2))).await.unwrap().unwrap();
     assert_eq!(found.client_message_id, client_id("b"));
+}
+
+#[tokio::test]
+async fn the_reason_of_an_end_is_kept_while_it_is_ended() {
+    let desk = done().await;
+    let ended = Receipt {
+        ended_code: Some("poison".to_owned()),
+        ..receipt(message(1), DeliveryRung::DeadLetter, desk.now)
+    };
+    desk.mailbox.apply_receipts(vec![ended]).await.unwrap();
+    assert_eq!(desk.row(ANN, "a").await.last_error.as_deref(), Some("poison"));
+    apply(&desk, message(1), DeliveryRung::Delivered).await;
+    assert_eq!(desk.row(ANN, "a").await.last_error, None, "a late ack is truth: it did not end");
 }

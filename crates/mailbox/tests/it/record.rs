@@ -14,12 +14,16 @@ async fn what_arrives_twice_is_stored_once_and_acked_again() {
     let mut desk = Desk::open();
     let first = record(&desk, vec![desk.mail(1, BOB), desk.mail(2, BOB), desk.mail(1, BOB)]).await;
     let (stored_at, delivered) = (desk.now, DeliveryRung::Delivered);
-    assert_eq!(first[0].arrival, Arrival::Fresh { seq: 1, at: stored_at });
-    assert_eq!(first[2].arrival, Arrival::Duplicate { rung: delivered, at: stored_at }, "in one frame too");
+    assert_eq!(first[0].arrival, Arrival::Fresh { seq: 1, at: stored_at, read_at: None });
+    assert_eq!(
+        first[2].arrival,
+        Arrival::Duplicate { rung: delivered, at: stored_at, read_at: None },
+        "in one frame too"
+    );
     desk.crash();
     desk.advance(HOUR);
     let again = record(&desk, vec![desk.mail(2, BOB)]).await;
-    assert_eq!(again[0].arrival, Arrival::Duplicate { rung: delivered, at: stored_at });
+    assert_eq!(again[0].arrival, Arrival::Duplicate { rung: delivered, at: stored_at, read_at: None });
     assert_eq!(again[0].ack(), Some((delivered, stored_at)));
     desk.mailbox.mark_notified(vec![2], desk.now).await.unwrap();
     let later = record(&desk, vec![desk.mail(2, BOB)]).await;
@@ -65,7 +69,7 @@ async fn a_row_that_cannot_be_stored_is_refused_by_name_and_its_neighbours_are_s
 async fn a_message_the_broker_lost_and_accepted_again_goes_by_its_new_name() {
     let desk = Desk::open();
     record(&desk, vec![desk.mail(1, BOB)]).await;
-    let confirmed = Confirmed { id: message(1), recipient: BOB, rung: DeliveryRung::Delivered };
+    let confirmed = Confirmed { id: message(1), recipient: BOB, rung: DeliveryRung::Delivered, read: false };
     desk.mailbox.confirm(vec![confirmed]).await.unwrap();
     let renamed = Arrived { id: message(9), history_id: 4, ..desk.mail(1, BOB) };
     let recorded = record(&desk, vec![renamed]).await;
@@ -87,7 +91,7 @@ async fn unconfirmed_rungs_are_told_again_until_the_broker_confirms_that_very_ru
     let received_at = desk.now;
     desk.crash();
     let told = desk.mailbox.unconfirmed(0, 2).await.unwrap();
-    let ack = |seq, recipient, rung, at| AckRow { seq, id: message(seq), recipient, rung, at };
+    let ack = |seq, recipient, rung, at| AckRow { seq, id: message(seq), recipient, rung, at, read_at: None };
     let delivered = DeliveryRung::Delivered;
     assert_eq!(told, [ack(1, BOB, delivered, received_at), ack(2, BOB, delivered, received_at)]);
     assert_eq!(desk.mailbox.unconfirmed(2, 10).await.unwrap(), [ack(3, ANN, delivered, received_at)]);
@@ -95,7 +99,7 @@ async fn unconfirmed_rungs_are_told_again_until_the_broker_confirms_that_very_ru
     let notified = desk.mailbox.mark_notified(vec![1], desk.now).await.unwrap();
     assert_eq!(notified, [ack(1, BOB, DeliveryRung::Notified, desk.now)]);
     assert_eq!(desk.mailbox.mark_notified(vec![1, 77], desk.now).await.unwrap(), [], "a rung rises once");
-    let confirmed = |seq, recipient, rung| Confirmed { id: message(seq), recipient, rung };
+    let confirmed = |seq, recipient, rung| Confirmed { id: message(seq), recipient, rung, read: false };
     let rows = vec![confirmed(1, BOB, delivered), confirmed(2, BOB, delivered), confirmed(3, BOB, delivered)];
     assert_eq!(desk.mailbox.confirm(rows).await.unwrap(), 2, "the third is another recipient's");
     let left: Vec<_> = desk.mailbox.unconfirmed(0, 10).await.unwrap().iter().map(|row| row.seq).collect();
@@ -120,4 +124,32 @@ async fn a_row_keeps_what_the_link_said_of_it() {
     assert_eq!((row.envelope, row.conversation), (Some(arrived.envelope), arrived.conversation));
     assert_eq!((row.history_id, row.redelivered, row.deliver_by), (5, true, deliver_by));
     assert_eq!((row.received_at, row.notified_at, row.read_at), (desk.now, None, None));
+}
+
+#[tokio::test]
+async fn a_reading_is_told_with_the_rung_until_the_broker_confirms_that_it_heard_of_it() {
+    let mut desk = Desk::open();
+    record(&desk, vec![desk.mail(1, BOB)]).await;
+    let confirmed = |read| Confirmed { id: message(1), recipient: BOB, rung: DeliveryRung::Delivered, read };
+    assert_eq!(desk.mailbox.confirm(vec![confirmed(false)]).await.unwrap(), 1);
+    desk.advance(HOUR);
+    assert_eq!(desk.mailbox.mark_read(BOB, vec![message(1)], desk.now).await.unwrap(), 1);
+    let read_at = desk.now;
+    desk.crash();
+    let told = desk.mailbox.unconfirmed(0, 10).await.unwrap();
+    assert_eq!((told.len(), told[0].read_at), (1, Some(read_at)));
+    assert_eq!(desk.mailbox.confirm(vec![confirmed(false)]).await.unwrap(), 0, "an answer from before it");
+    assert_eq!(desk.mailbox.confirm(vec![confirmed(true)]).await.unwrap(), 1);
+    assert!(desk.mailbox.unconfirmed(0, 10).await.unwrap().is_empty());
+    assert_eq!(desk.mailbox.mark_read(BOB, vec![message(1)], desk.now).await.unwrap(), 0, "read once");
+}
+
+#[tokio::test]
+async fn an_inbox_that_was_lost_learns_back_what_was_read() {
+    let desk = Desk::open();
+    let read_at = Some(desk.broker_now);
+    let recorded = record(&desk, vec![Arrived { read_at, ..desk.mail(1, BOB) }]).await;
+    assert_eq!(recorded[0].read_at(), read_at, "the ack says it too, or it would stay unconfirmed");
+    let row = desk.mailbox.inbox_by_id(message(1)).await.unwrap().remove(0);
+    assert_eq!(row.read_at, read_at);
 }

@@ -1,8 +1,9 @@
 //! The tables, and the words the views show for stored numbers.
 
 use mailbox::{Mailbox, SCHEMA};
-use model::DeliveryRung;
 use model::outbox::{AbortedBy, DeadReason, Outcome, Status};
+use model::turn::{TurnMark, TurnOutcome};
+use model::{DeliveryRung, Priority};
 use rusqlite::Connection;
 
 use crate::desk::Desk;
@@ -37,7 +38,9 @@ fn the_views_say_the_words_of_the_enums() {
          VALUES (zeroblob(16), zeroblob(16), 'a', zeroblob(32), '@a', '@a', 1);
          INSERT INTO inbox (sender_member_id, client_message_id, recipient_member_id, broker_message_id, conversation,
              history_id, received_at, rung, rung_at, redelivered)
-         VALUES (zeroblob(16), 'a', zeroblob(16), zeroblob(16), zeroblob(16), 1, 1, 4, 1, 0);",
+         VALUES (zeroblob(16), 'a', zeroblob(16), zeroblob(16), zeroblob(16), 1, 1, 4, 1, 0);
+         INSERT INTO turn (id, agent_member_id, inbox_seq, attempt, redelivered, began_at, lease_until)
+         VALUES (zeroblob(16), zeroblob(16), 1, 1, 0, 1, 1);",
     )
     .unwrap();
     let statuses: Vec<_> =
@@ -49,6 +52,10 @@ fn the_views_say_the_words_of_the_enums() {
     let rungs: Vec<_> = DeliveryRung::ALL.iter().map(|rung| (i64::from(rung.code()), rung.word())).collect();
     compare(&conn, "outbox", "ended_as", &rungs[1..3]);
     compare(&conn, "inbox", "rung", &rungs[3..]);
+    compare(&conn, "inbox", "priority", &numbered(Priority::ALL.iter().map(|priority| priority.word())));
+    compare(&conn, "inbox", "turn", &numbered(TurnMark::ALL.iter().map(|mark| mark.word())));
+    let outcomes = TurnOutcome::ALL.iter().map(|outcome| outcome.word());
+    compare(&conn, "turn", "state", &numbered(["open"].into_iter().chain(outcomes).chain(["interrupted"])));
 }
 
 fn numbered(words: impl Iterator<Item = &'static str>) -> Vec<(i64, &'static str)> {

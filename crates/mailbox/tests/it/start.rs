@@ -36,6 +36,7 @@ async fn facts_are_kept_and_a_newer_one_takes_the_place_of_an_older() {
     desk.mailbox.put_meta(vec![Fact::DedupeWindow(DedupeWindow::Permanent)]).await.unwrap();
     desk.crash();
     let expected = Meta {
+        inbox_rebuilt: false,
         mesh: Some(MeshId::from_bytes([1; 16])),
         node: Some("mbp-jane".parse().unwrap()),
         issuer_key: Some(NodeKey::from_bytes([2; 32])),

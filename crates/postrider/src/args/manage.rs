@@ -1,5 +1,9 @@
 //! Words about members, meshes and their tokens.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Subcommand, ValueEnum};
 
 /// Agents with their home here.
@@ -12,6 +16,41 @@ pub enum Agent {
     },
     /// List the mesh's members
     List,
+    /// Answer an agent's messages with a program: one process a message
+    Run(RunAgent),
+    /// Started by `agent run` between itself and the program
+    #[command(hide = true)]
+    Keep(KeepProgram),
+}
+
+/// See [`Agent::Run`].
+#[derive(Debug, clap::Args)]
+pub struct RunAgent {
+    /// The agent's name; made when it is new
+    pub name: String,
+    /// How long one message may take
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = super::seconds)]
+    pub timeout: Duration,
+    /// End when nothing waits any more
+    #[arg(long)]
+    pub drain: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// See [`Agent::Keep`].
+#[derive(Debug, clap::Args)]
+pub struct KeepProgram {
+    /// Held while the program runs
+    #[arg(long)]
+    pub lock: PathBuf,
+    /// The process that asked for it
+    #[arg(long)]
+    pub parent: u32,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub program: Vec<OsString>,
 }
 
 /// An invite for one join.
@@ -35,6 +74,9 @@ pub struct Join {
     /// What the mesh calls you [default: the account's name]
     #[arg(long, value_name = "NAME")]
     pub person: Option<String>,
+    /// The authority that signed the broker's certificate (PEM), when this system does not know it
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// Accept that words cross the network in the clear
     #[arg(long)]
     pub insecure_lan: bool,

@@ -1,7 +1,9 @@
 //! The words of the command line.
 
+mod assist;
 mod manage;
 mod operate;
+mod relay;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,8 +14,10 @@ use model::Rung;
 
 use crate::output::Form;
 
-pub use manage::{Agent, Invite, Join, Mesh, Scope, Token, Webhook};
+pub use assist::{Client, Doctor, Install, Mcp, McpCommand};
+pub use manage::{Agent, Invite, Join, KeepProgram, Mesh, RunAgent, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
+pub use relay::{Relay, RelayAuth, RelayOutbox, RelayServe};
 
 /// The messaging fabric that agents and the people who run them trust.
 #[derive(Debug, Parser)]
@@ -28,6 +32,9 @@ pub struct Args {
     /// Act as another member of this home
     #[arg(long = "as", global = true, value_name = "NAME")]
     pub act_as: Option<String>,
+    /// Act as the agent whose token this file holds
+    #[arg(long, global = true, env = "POSTRIDER_AGENT_TOKEN_FILE", value_name = "FILE")]
+    pub agent_token_file: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long, global = true)]
     pub json: bool,
@@ -61,12 +68,18 @@ pub enum Command {
         /// A client id, a message's id or an outbox row, or its last six or more characters
         id: String,
     },
+    /// Look for what is wrong with this home and say what fixes it; changes nothing
+    Doctor(Doctor),
+    /// Three agents, a kill -9 in the middle, receipts climbing; leaves nothing behind
+    Demo,
     /// Topics: logs that every member may read
     #[command(subcommand)]
     Topic(Topic),
     /// Agents with their home here
     #[command(subcommand)]
     Agent(Agent),
+    /// Tools for coding agents (MCP): serve them on stdin and stdout, or install them in a client
+    Mcp(Mcp),
     /// Make an invite for one more home
     Invite(Invite),
     /// Join a mesh by invite
@@ -88,6 +101,9 @@ pub enum Command {
     /// A broker alone, and the audit of its books
     #[command(subcommand)]
     Broker(Broker),
+    /// The edge relay: writes wait here while their upstream is away
+    #[command(subcommand)]
+    Relay(Relay),
 }
 
 /// See [`Command::Up`].
@@ -96,6 +112,9 @@ pub struct Up {
     /// Where the broker listens [default: 127.0.0.1:7440, else a free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
+    /// A private host that webhooks may reach; may be given several times
+    #[arg(long, value_name = "HOST")]
+    pub webhook_allow_host: Vec<String>,
     /// Hand the prompt back once everything runs
     #[arg(long)]
     pub detach: bool,

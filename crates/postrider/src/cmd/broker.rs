@@ -16,7 +16,7 @@ use super::up::stop_on_signal;
 use crate::clock::clock;
 use crate::fabric::{self, Fabric, OWN_MESH, Setup, Store};
 use crate::failure::{Exit, Failure};
-use crate::home::ledger;
+use crate::home::{audit, ledger};
 use crate::output::Form;
 use crate::{args, journal};
 
@@ -31,10 +31,10 @@ pub async fn run(asked: args::Broker, context: &Context) -> Result<Exit, Failure
 }
 
 async fn serve(asked: args::Serve, context: &Context) -> Result<Exit, Failure> {
-    journal::start();
     let output = &context.output;
     check_address(&asked)?;
     let setup = setup(&asked, context)?;
+    journal::start_audited(&audit(&context.home))?;
     let store = setup.store.to_string();
     let listener = fabric::bind(Some(asked.listen), None).await?;
     let fabric = Fabric::open(setup, listener, clock(), Arc::new(OsEntropy)).await?;
@@ -74,8 +74,6 @@ fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
         }
         (None, _) | (_, None) => None,
     };
-    let hosts: Result<Vec<Host>, Failure> =
-        asked.webhook_allow_host.iter().map(|host| parsed(host)).collect();
     let defaults = Budgets::default();
     Ok(Setup {
         store: store_of(asked.store.as_deref(), context)?,
@@ -90,12 +88,17 @@ fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
         },
         public_url: asked.public_url.clone(),
         identity,
-        webhook_allowed_hosts: hosts?,
+        webhook_allowed_hosts: hosts(&asked.webhook_allow_host)?,
         message_retention: asked
             .message_retention
             .map(|days| Duration::from_secs(u64::from(days) * 24 * 3600)),
         local_door: None,
     })
+}
+
+/// Hosts as an operator names them.
+pub fn hosts(named: &[String]) -> Result<Vec<Host>, Failure> {
+    named.iter().map(|host| parsed(host)).collect()
 }
 
 fn parsed<T: FromStr<Err = Malformed>>(text: &str) -> Result<T, Failure> {

@@ -45,6 +45,7 @@ async fn up(context: &Context) -> Result<Exit, Failure> {
         roles: vec!["daemon".to_owned()],
         page_url: None,
         own_mesh: None,
+        more_routes: super::mcp::routes(home)?,
         surroundings: Surroundings::read(|name| std::env::var(name).ok()),
         stop: stop.clone(),
     };

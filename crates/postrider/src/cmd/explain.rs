@@ -1,105 +1,188 @@
 //! `postrider explain`: where a message is and why, from everyone who may know. It changes nothing.
 
-use wire::ask::{BrokerExplained, ExplainedRecord, Question};
-use wire::local::MessageLife;
+use model::{Clock, SystemClock, Timestamp};
+use wire::local::{ExplainedTurn, Explanation, Receipt};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{Form, Output, clock_time};
+use crate::output::{Form, Output, age, clock_time, harmless, short_id};
 
-/// What each observer said, or that it could not be asked.
-struct Asked {
-    here: Option<MessageLife>,
-    broker: Result<BrokerExplained, Failure>,
-}
+/// The ladder, for the rungs that are still to come.
+const LADDER: [&str; 6] = ["queued", "accepted", "delivered", "notified", "engaged", "processed"];
 
 pub async fn run(id: &str, context: &Context) -> Result<Exit, Failure> {
     let (door, output) = (context.door()?, &context.output);
-    let here = match door.get::<MessageLife>(&format!("/v1/messages/{id}")).await {
-        Ok(life) => Some(life),
-        Err(failure) if failure.code == model::ErrorCode::NotFound.code() => None,
-        Err(failure) => return Err(failure),
+    let told: Explanation = match door.get(&format!("/v1/explain/{}", in_path(id))).await {
+        Ok(told) => told,
+        Err(failure) => return Err(with_candidates(failure)),
     };
-    // The broker knows full ids only; a tail was resolved here.
-    let full = match &here {
-        Some(MessageLife::Out(item)) => item.client_message_id.to_string(),
-        Some(MessageLife::In(item)) => item.message.id.to_string(),
-        None => id.to_owned(),
-    };
-    let broker = door.ask_broker(&Question::Explain { id: full }).await;
-    let asked = Asked { here, broker };
     match output.form() {
-        Form::Json | Form::Quiet => output.json(&serde_json::json!({
-            "id": id,
-            "here": asked.here,
-            "broker": asked.broker.as_ref().ok(),
-            "unasked": asked.broker.as_ref().err().map(|failure| vec![format!("broker: {}", failure.code)]),
-        })),
-        Form::Text => print(id, &asked, output),
+        Form::Json => output.json(&told),
+        Form::Quiet => output.text(&told.verdict),
+        Form::Text => print(&told, output),
     }
-    Ok(if asked.is_known() { Exit::Done } else { Exit::Refused })
+    Ok(match told.verdict.as_str() {
+        "never_seen" => Exit::Refused,
+        "unknown" => Exit::Unreachable,
+        _ => Exit::Done,
+    })
 }
 
-impl Asked {
-    fn is_known(&self) -> bool {
-        self.here.is_some() || self.broker.as_ref().is_ok_and(|broker| !broker.records.is_empty())
-    }
+/// An id with a character that means something in an address is none of ours; it is asked about all the same.
+fn in_path(id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-');
+    id.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
-fn print(id: &str, asked: &Asked, output: &Output) {
-    if !asked.is_known() {
-        output.text("never seen: no outbox, inbox or broker record holds this id");
+fn with_candidates(mut failure: Failure) -> Failure {
+    let candidates = failure.more.get("candidates").and_then(|list| list.as_array()).cloned();
+    for candidate in candidates.unwrap_or_default() {
+        failure = failure.line(candidate.as_str().unwrap_or_default().to_owned());
     }
-    if let Some(life) = &asked.here {
-        print_here(life, output);
-    }
-    match &asked.broker {
-        Ok(broker) => broker.records.iter().for_each(|record| print_record(record, output)),
-        Err(failure) => output.fact("unasked", &format!("the broker ({})", failure.code)),
-    }
-    if !asked.is_known() {
-        output.fact("asked", if asked.broker.is_ok() { "this host, the broker" } else { "this host" });
-        let means = "Asking again with the same id cannot double it.";
-        output.fact("means", &format!("nobody asked stored {id}. {means}"));
-    }
+    failure
 }
 
-fn print_here(life: &MessageLife, output: &Output) {
-    match life {
-        MessageLife::Out(item) => {
-            output.fact_with_id(
-                &item.receipt.rung,
-                &format!("{} to {}", item.sender, item.to),
-                item.client_message_id.as_str(),
-            );
-            for receipt in &item.rungs {
-                output.fact("", &format!("{:<10} {}  {}", receipt.rung, clock_time(receipt.at), receipt.by));
-            }
-            if let Some(error) = &item.last_error {
-                output.fact("why", &format!("{error}, {} tries", item.attempts));
-            }
-            if let Some(outcome) = &item.outcome {
-                output.fact("broker", super::outbox::outcome_sentence(outcome));
-            }
-        }
-        MessageLife::In(item) => {
-            let from = format!("from {}, received {}", item.message.sender, clock_time(item.received_at));
-            output.fact_with_id(&item.rung, &from, &item.message.id.to_string());
+fn print(told: &Explanation, output: &Output) {
+    let shown = told.client_message_id.as_deref().unwrap_or(&told.id);
+    let needs = if told.needs_person { ", needs a person" } else { "" };
+    output.text(&headed(&format!("{}{needs}", harmless(&told.sentence)), shown));
+    if let (Some(sender), Some(to)) = (&told.sender, &told.to) {
+        let asked = told.rungs.first().map(|first| format!(", {}", ago(first.at))).unwrap_or_default();
+        output.text(&format!("{sender} to {to}{asked}"));
+    }
+    if !told.rungs.is_empty() {
+        output.text("");
+        print_ladder(told, output);
+    }
+    print_turns(&told.turns, output);
+    if told.recipients.len() > 1 {
+        output.text("");
+        for copy in &told.recipients {
+            let home = copy.home.as_deref().unwrap_or("the broker");
+            let why = copy.code.as_deref().map(|code| format!(": {code}")).unwrap_or_default();
+            output.fact("", &format!("{:<10} {} at {home}{why}", copy.rung, copy.name));
         }
     }
+    output.text("");
+    print_reasons(told, output);
 }
 
-fn print_record(record: &ExplainedRecord, output: &Output) {
-    let place = match (record.history_id, &record.conversation_name) {
-        (Some(place), Some(name)) => format!(", place {place} in {name}"),
-        (Some(place), None) => format!(", place {place}"),
-        (None, _) => String::new(),
+fn print_ladder(told: &Explanation, output: &Output) {
+    for receipt in &told.rungs {
+        output.text(&line("●", receipt, place(told, receipt).as_str()));
+    }
+    let ended = told.receipt.as_ref().filter(|receipt| !LADDER.contains(&receipt.rung.as_str()));
+    if let Some(ended) = ended {
+        let why = told.code.as_deref().map(|code| format!("{code}, {} tries", told.attempts.unwrap_or(0)));
+        output.text(&line(mark(&ended.rung), ended, &why.unwrap_or_default()));
+        return;
+    }
+    let reached = told.rungs.len();
+    let to_come =
+        LADDER.iter().skip_while(|rung| Some(**rung) != told.rungs.last().map(|last| last.rung.as_str()));
+    if reached > 0 {
+        to_come.skip(1).for_each(|rung| output.text(&format!("○  {rung}")));
+    }
+}
+
+fn line(mark: &str, receipt: &Receipt, note: &str) -> String {
+    let text = format!("{mark}  {:<10} {:<16} {:<10} {note}", receipt.rung, exact(receipt.at), receipt.by);
+    text.trim_end().to_owned()
+}
+
+fn place(told: &Explanation, receipt: &Receipt) -> String {
+    match (receipt.rung.as_str(), told.history_id) {
+        ("queued", _) => "outbox row on disk".to_owned(),
+        ("accepted", Some(place)) => format!("place {place}"),
+        ("delivered", _) if told.recipients.len() == 1 => format!("{}'s inbox", told.recipients[0].name),
+        _ => String::new(),
+    }
+}
+
+fn mark(ended: &str) -> &'static str {
+    match ended {
+        "rejected" => "⊘",
+        "conflict" => "≠",
+        "expired" => "◌",
+        "aborted" | "cancelled" => "–",
+        _ => "✕",
+    }
+}
+
+fn print_turns(turns: &[ExplainedTurn], output: &Output) {
+    // One turn that went well is in the ladder already.
+    if turns.len() < 2 && turns.iter().all(|turn| turn.state == "processed" || turn.state == "open") {
+        return;
+    }
+    output.text("");
+    for (place, turn) in turns.iter().enumerate() {
+        let word = if place == 0 { "turns" } else { "" };
+        let until = turn.ended_at.map(|at| format!(" to {}", clock_time(at))).unwrap_or_default();
+        let error =
+            turn.error.as_deref().map(|error| format!(": {}", crate::output::headline(error, Some(32))));
+        let (began, error) = (clock_time(turn.began_at), error.unwrap_or_default());
+        output.fact(
+            word,
+            &format!("{} attempt {} {began}{until} {}{error}", turn.agent, turn.attempt, turn.state),
+        );
+    }
+}
+
+fn print_reasons(told: &Explanation, output: &Output) {
+    if let Some(error) = &told.last_error {
+        output.fact("why", &format!("{}, {} tries", harmless(error), told.attempts.unwrap_or(0)));
+    }
+    if let Some(row) = &told.superseded_by {
+        output.fact("chain", &format!("row {} took its place", short_id(row)));
+    }
+    if told.rungs.is_empty() || !told.unasked.is_empty() {
+        output.fact("asked", &told.asked.join(", "));
+    }
+    for unasked in &told.unasked {
+        output.fact("unasked", unasked);
+    }
+    if !told.next.is_empty() {
+        output.fact("next", &told.next);
+    }
+    for (place, fix) in told.fix.iter().enumerate() {
+        output.fact(if place == 0 { "fix" } else { "" }, fix);
+    }
+}
+
+fn headed(text: &str, id: &str) -> String {
+    let pad = 45usize.saturating_sub(text.chars().count()).max(2);
+    format!("{text}{}{id}", " ".repeat(pad))
+}
+
+fn ago(at: Timestamp) -> String {
+    match age(at, SystemClock::start().now()).as_str() {
+        "now" => "now".to_owned(),
+        age => format!("{age} ago"),
+    }
+}
+
+/// Clock time to the millisecond, with the day when it is not today.
+fn exact(at: Timestamp) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    let day = |instant: Timestamp| {
+        jiff::Timestamp::from_microsecond(instant.as_micros()).map(|instant| instant.to_zoned(zone.clone()))
     };
-    let when = record.accepted_at.map(|at| format!(" {}", clock_time(at))).unwrap_or_default();
-    output.fact("broker", &format!("{}{when}{place}", record.state));
-    for recipient in &record.recipients {
-        let home = recipient.home.as_deref().unwrap_or("the broker");
-        let why = recipient.ended_code.as_deref().map(|code| format!(": {code}")).unwrap_or_default();
-        output.fact("", &format!("{:<10} {} at {home}{why}", recipient.rung.to_string(), recipient.name));
+    match (day(at), day(SystemClock::start().now())) {
+        (Ok(at), Ok(now)) if at.date() == now.date() => at.strftime("%H:%M:%S%.3f").to_string(),
+        (Ok(at), _) => at.strftime("%-d %b %H:%M:%S").to_string(),
+        (Err(_), _) => at.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_any_form_stands_in_a_path() {
+        assert_eq!(in_path("ci-4127.done"), "ci-4127.done");
+        assert_eq!(in_path("a/b?c=#d e%"), "a%2Fb%3Fc%3D%23d%20e%25");
     }
 }

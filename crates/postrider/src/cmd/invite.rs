@@ -1,6 +1,7 @@
 //! `postrider invite` and `postrider join`: one invite, at most one join.
 
-use model::NodeName;
+use ::daemon::settings::Settings;
+use model::{ErrorCode, NodeName};
 use net::Secret;
 use net::handshake::Invite;
 use wire::ask::Question;
@@ -20,9 +21,9 @@ pub async fn run(asked: args::Invite, context: &Context) -> Result<Exit, Failure
         .transpose()
         .map_err(|error: model::error::Malformed| Failure::usage(error.to_string()))?;
     let made: wire::ask::Invite = door.ask_broker(&Question::InviteCreate { node: node.clone() }).await?;
-    let url = match &made.url {
-        Some(url) => url.clone(),
-        None => door.get::<Health>("/v1/health").await?.page.unwrap_or_default(),
+    let url = match made.url.clone().or(door.get::<Health>("/v1/health").await?.page) {
+        Some(url) => url,
+        None => url_of(context)?,
     };
     let invite = Invite { url, token: Secret::from(made.token.clone()), issuer_key: made.issuer_key };
     let line = invite.to_text();
@@ -51,7 +52,11 @@ pub async fn join(asked: args::Join, context: &Context) -> Result<Exit, Failure>
         node: asked.node,
         person: asked.person,
         insecure_lan: asked.insecure_lan.then_some(true),
-        ca: None,
+        ca: asked
+            .ca
+            .map(|path| std::path::absolute(path).map_err(anyhow::Error::from))
+            .transpose()?
+            .map(|path| path.display().to_string()),
     };
     let joined: JoinAnswer = door.post("/v1/meshes", &request).await?;
     match output.form() {
@@ -66,4 +71,16 @@ pub async fn join(asked: args::Join, context: &Context) -> Result<Exit, Failure>
         }
     }
     Ok(Exit::Done)
+}
+
+/// Where this home itself reaches the mesh's broker.
+fn url_of(context: &Context) -> Result<String, Failure> {
+    let settings =
+        Settings::read(&context.home.config()).map_err(|error| Failure::usage(error.to_string()))?;
+    let slug = context.mesh.clone().or(settings.default_mesh.clone());
+    let entry =
+        slug.and_then(|slug| settings.mesh(&slug).cloned()).or_else(|| settings.meshes.first().cloned());
+    entry.map(|entry| entry.url).ok_or_else(|| {
+        Failure::refused(ErrorCode::MeshNotAttached, "this home is in no mesh").fix("postrider join URL")
+    })
 }

@@ -1,17 +1,20 @@
 //! `postrider daemon outbox`: what was handed over, where it is, and what a person may do about it.
 
 use model::Timestamp;
-use wire::local::{AbortAnswer, AbortRequest, OutboxItem, OutboxPage, RequeueAnswer, RequeueRequest};
+use wire::local::{
+    AbortAnswer, AbortRequest, MeshList, OutboxInspection, OutboxItem, OutboxPage, RequeueAnswer,
+    RequeueRequest,
+};
 
 use super::Context;
 use crate::args;
 use crate::clock::clock;
 use crate::failure::{Exit, Failure};
 use crate::local::LocalDoor;
-use crate::output::{Form, Output, age, clock_time, short_id};
+use crate::output::{Form, Output, age, clock_time, harmless, headline, short_id};
 
-/// A chain longer than this was not made by a person.
-const CHAIN_MAX: usize = 64;
+/// Room for a body on an 80-column line behind its word.
+const BODY_WIDTH: usize = 66;
 
 pub async fn run(asked: args::Outbox, context: &Context) -> Result<Exit, Failure> {
     let (door, output) = (context.door()?, &context.output);
@@ -33,11 +36,7 @@ async fn list(door: &LocalDoor, status: Option<&str>, limit: usize, output: &Out
         Form::Json => rows.iter().for_each(|item| output.json(item)),
         Form::Quiet => rows.iter().for_each(|item| output.text(&item.id.to_string())),
         Form::Text => {
-            let counts = page.counts;
-            output.text(&format!(
-                "{} dead, {} inflight, {} pending, {} aborted, {} done",
-                counts.dead, counts.inflight, counts.pending, counts.aborted, counts.done
-            ));
+            output.text(&summary(door, &page, clock().now()).await?);
             if !rows.is_empty() {
                 output.text("");
                 output.text("ROW     STATE     TO               ASKED    TRIES  NEXT        LAST ANSWER");
@@ -56,6 +55,23 @@ async fn list(door: &LocalDoor, status: Option<&str>, limit: usize, output: &Out
     Ok(())
 }
 
+/// The mesh and what needs a look in it.
+async fn summary(door: &LocalDoor, page: &OutboxPage, now: Timestamp) -> Result<String, Failure> {
+    let meshes: MeshList = door.get("/v1/meshes").await?;
+    let named = door.mesh().or(meshes.default_mesh);
+    let mesh = meshes.meshes.into_iter().find(|mesh| named.as_ref().is_none_or(|name| *name == mesh.mesh));
+    let counts = &page.counts;
+    let oldest = mesh.as_ref().and_then(|mesh| mesh.oldest_queued_at);
+    let oldest = oldest.map(|at| format!(", oldest pending {}", age(at, now))).unwrap_or_default();
+    Ok(format!(
+        "mesh {}: {} dead, {} inflight, {} pending{oldest}",
+        mesh.map_or_else(|| "unknown".to_owned(), |mesh| mesh.mesh),
+        counts.dead,
+        counts.inflight,
+        counts.pending,
+    ))
+}
+
 fn line(item: &OutboxItem, now: Timestamp) -> String {
     let next = match item.status.as_str() {
         "dead" => "needs you".to_owned(),
@@ -68,7 +84,7 @@ fn line(item: &OutboxItem, now: Timestamp) -> String {
         "{:<6}  {:<8}  {:<15}  {:<7}  {:>5}  {next:<10}  {last}",
         short_id(&item.id.to_string()),
         item.status,
-        item.to,
+        item.to.trim_start_matches('@'),
         age(item.enqueued_at, now),
         item.attempts,
     )
@@ -77,42 +93,51 @@ fn line(item: &OutboxItem, now: Timestamp) -> String {
 }
 
 async fn inspect(door: &LocalDoor, id: &str, output: &Output) -> Result<(), Failure> {
-    let mut chain = vec![row(door, id).await?];
-    while let Some(next) = chain.last().and_then(|item| item.superseded_by.clone()) {
-        if chain.len() == CHAIN_MAX {
-            break;
-        }
-        chain.push(row(door, &next).await?);
-    }
+    let row = row(door, id).await?.id;
+    let found: OutboxInspection = door.get(&format!("/v1/outbox/{row}")).await?;
     match output.form() {
-        Form::Json => chain.iter().for_each(|item| output.json(item)),
-        Form::Quiet => chain.iter().for_each(|item| output.text(&item.id.to_string())),
-        Form::Text => print_inspected(&chain, output),
+        Form::Json => output.json(&found),
+        Form::Quiet => found.chain.iter().for_each(|item| output.text(&item.id.to_string())),
+        Form::Text => print_inspected(&found, output),
     }
     Ok(())
 }
 
-fn print_inspected(chain: &[OutboxItem], output: &Output) {
-    let item = &chain[0];
+fn print_inspected(found: &OutboxInspection, output: &Output) {
+    let item = &found.item;
     let why = item.dead_reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    output.fact_with_id(&item.status, why.trim_start_matches(": "), &format!("row {}", item.id));
-    output.fact("id", item.client_message_id.as_str());
-    output.fact("route", &format!("{} to {}", item.sender, item.to));
-    let last = item.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-    output.fact("asked", &format!("{}, {} tries{last}", clock_time(item.enqueued_at), item.attempts));
+    output.head(&format!("{}{why}", item.status), &format!("row {}", item.id));
+    let fingerprint = found.request_fingerprint.get(..16).unwrap_or_default();
+    output.fact_with_id("id", item.client_message_id.as_str(), &format!("fingerprint {fingerprint}"));
+    output.fact("route", &route(found));
+    let last = item.last_error.as_deref().map(|error| format!(": {}", harmless(error))).unwrap_or_default();
+    let tries = if item.attempts == 1 { "1 try".to_owned() } else { format!("{} tries", item.attempts) };
+    output.fact("asked", &format!("{}, {tries}{last}", clock_time(item.enqueued_at)));
+    if let Some(message) = &found.message {
+        output.fact("body", &format!("\"{}\"", headline(&message.body, Some(BODY_WIDTH))));
+    }
     if let Some(outcome) = &item.outcome {
         output.fact("broker", outcome_sentence(outcome));
     }
     if let (Some(id), Some(place)) = (&item.broker_message_id, item.history_id) {
         output.fact("broker", &format!("has it as {id}, place {place}"));
     }
-    let successors: Vec<String> = chain[1..].iter().map(|item| item.id.to_string()).collect();
-    let shown = if successors.is_empty() { "none".to_owned() } else { successors.join(" -> ") };
-    output.fact("chain", &shown);
+    let others: Vec<String> =
+        found.chain.iter().map(|link| short_id(&link.id.to_string()).to_owned()).collect();
+    output.fact("chain", &if others.len() < 2 { "none yet".to_owned() } else { others.join(" -> ") });
     if item.status == "dead" {
         output
             .fact("fix", &format!("postrider daemon outbox requeue --id {}", short_id(&item.id.to_string())));
     }
+}
+
+fn route(found: &OutboxInspection) -> String {
+    let item = &found.item;
+    let priority = found.message.as_ref().map(|message| format!(", priority {}", message.priority));
+    let deliver_by =
+        found.deliver_by.map_or_else(|| "no deliver-by".to_owned(), |at| format!("deliver-by {at}"));
+    let to = item.to.trim_start_matches('@');
+    format!("{} to {to}{}, {deliver_by}", item.sender, priority.unwrap_or_default())
 }
 
 /// What is known of the broker's side of an ended row.
@@ -136,7 +161,7 @@ async fn requeue(door: &LocalDoor, asked: args::Requeue, output: &Output) -> Res
         })
         .transpose()?;
     let request = RequeueRequest {
-        id: asked.id,
+        id: row(door, &asked.id).await?.id.to_string(),
         new_client_message_id: asked.new_client_id,
         patch_body,
         force_duplicate: asked.force_duplicate.then_some(true),
@@ -157,6 +182,7 @@ async fn requeue(door: &LocalDoor, asked: args::Requeue, output: &Output) -> Res
 }
 
 async fn abort(door: &LocalDoor, id: String, output: &Output) -> Result<(), Failure> {
+    let id = row(door, &id).await?.id.to_string();
     let answer: AbortAnswer = door.post("/v1/outbox/abort", &AbortRequest { id, mesh: door.mesh() }).await?;
     match output.form() {
         Form::Json => output.json(&answer),
@@ -170,6 +196,7 @@ async fn abort(door: &LocalDoor, id: String, output: &Output) -> Result<(), Fail
     Ok(())
 }
 
+/// A row by any of its names, or by the tail of one.
 async fn row(door: &LocalDoor, id: &str) -> Result<OutboxItem, Failure> {
     door.get(&format!("/v1/messages/{id}")).await
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use model::{ErrorCode, Rung, limits};
 use serde_json::value::RawValue;
-use wire::local::{OutboxItem, SendAnswer, SendRequest};
+use wire::local::{MeshHealth, MeshList, OutboxItem, SendAnswer, SendRequest, destination};
 
 use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::local::LocalDoor;
-use crate::output::{Form, Output, clock_time, short_id};
+use crate::output::{Form, Output, clock_time, harmless, short_id};
 
 /// How long a person at a terminal is kept to see `accepted` too.
 const LOOK_ON: Duration = Duration::from_secs(1);
@@ -19,7 +19,10 @@ const LOOK_ON: Duration = Duration::from_secs(1);
 pub async fn run(asked: args::Send, context: &Context) -> Result<Exit, Failure> {
     let (door, output) = (context.door()?, &context.output);
     let request = request(&asked, door.mesh())?;
-    let answer: SendAnswer = door.post("/v1/send", &request).await?;
+    let answer: SendAnswer = match door.post("/v1/send", &request).await {
+        Ok(answer) => answer,
+        Err(failure) => return Err(reused(&door, &asked, failure).await),
+    };
     print_queued(&answer, output);
     match asked.wait {
         Some(rung) => wait_for(&door, &answer, rung, asked.timeout, output).await,
@@ -48,17 +51,6 @@ fn request(asked: &args::Send, mesh: Option<String>) -> Result<SendRequest, Fail
         mesh,
         ..SendRequest::default()
     })
-}
-
-/// The shell's spellings of a destination as the wire knows it: `#` opens a comment in a shell, so
-/// `topic:NAME` says the same, and a bare name is a member.
-pub fn destination(to: &str) -> String {
-    let is_key = to.len() == 64 && to.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match to.strip_prefix("topic:") {
-        Some(topic) => format!("#{topic}"),
-        None if to.starts_with(['#', '@']) || is_key => to.to_owned(),
-        None => format!("@{to}"),
-    }
 }
 
 /// The words themselves, or what stands on stdin.
@@ -93,13 +85,75 @@ pub async fn look_on(door: &LocalDoor, answer: &SendAnswer, output: &Output) -> 
     if reached(&item, Rung::Accepted) {
         print_accepted(&item, output);
     } else if let Some(error) = item.last_error.as_deref() {
-        output.fact("waiting", &format!("{error}; it is tried again by itself."));
-        output.fact("", "Nothing was delivered.");
-        output.fact("fix", &format!("postrider daemon outbox abort {}", short_id(&item.id.to_string())));
+        print_refused(door, &item, error, output).await?;
     } else {
-        output.fact("", "The broker has not answered yet. This goes on by itself when it does.");
+        print_away(door, &item, output).await?;
     }
     Ok(Exit::Done)
+}
+
+/// The broker refused it in a way that may pass.
+async fn print_refused(
+    door: &LocalDoor,
+    item: &OutboxItem,
+    error: &str,
+    output: &Output,
+) -> Result<(), Failure> {
+    let error = harmless(error);
+    if error.contains(ErrorCode::MemberNotFound.code()) {
+        let (mesh, name) = (mesh_of(door).await?.mesh, item.to.trim_start_matches('@'));
+        output.fact("waiting", &format!("nobody in mesh {mesh} is called {name}: tried for 1 h, then dead"));
+        output.fact("", &format!("404 {}. Nothing was delivered.", ErrorCode::MemberNotFound.code()));
+    } else {
+        output.fact("waiting", &format!("{error}; it is tried again by itself."));
+        output.fact("", "Nothing was delivered.");
+    }
+    output.fact("fix", &format!("postrider daemon outbox abort {}", short_id(&item.id.to_string())));
+    Ok(())
+}
+
+/// Nobody answered within the moment.
+async fn print_away(door: &LocalDoor, item: &OutboxItem, output: &Output) -> Result<(), Failure> {
+    let (mesh, id) = (mesh_of(door).await?, item.client_message_id.as_str());
+    if mesh.link == "live" {
+        output.fact("", "The broker has not answered yet. This goes on by itself when it does.");
+    } else {
+        let since = clock_time(mesh.link_since);
+        output.fact("", &format!("The broker is away since {since}. This goes on by itself when it"));
+        output.fact("", &format!("answers. Follow it: postrider explain {}", short_id(id)));
+    }
+    Ok(())
+}
+
+/// The mesh that is meant.
+async fn mesh_of(door: &LocalDoor) -> Result<MeshHealth, Failure> {
+    let list: MeshList = door.get("/v1/meshes").await?;
+    let named = door.mesh().or(list.default_mesh);
+    let mut meshes = list.meshes.into_iter();
+    meshes.find(|mesh| named.as_ref().is_none_or(|name| *name == mesh.mesh)).ok_or_else(|| {
+        Failure::refused(ErrorCode::MeshNotAttached, "this home is in no mesh").fix("postrider join URL")
+    })
+}
+
+/// An id that names another message, or one that was given up: what it was first used for.
+async fn reused(door: &LocalDoor, asked: &args::Send, failure: Failure) -> Failure {
+    let id = asked.id.as_deref().unwrap_or_default();
+    let conflict = failure.more.get("conflict").and_then(|text| text.as_str()).unwrap_or_default();
+    let Some(row) = failure.more.get("row").and_then(|row| row.as_str()) else { return failure };
+    let first = door.get::<OutboxItem>(&format!("/v1/messages/{row}")).await.ok();
+    let used = first.map(|item| {
+        let at = clock_time(item.enqueued_at);
+        format!("First used {at} to {}, {}.", item.to.trim_start_matches('@'), item.receipt.rung)
+    });
+    let (line, fix) = if conflict.ends_with("_match") {
+        let requeue = format!("postrider daemon outbox requeue --id {}", short_id(row));
+        (format!("id {id} was used for this very message, which was given up"), requeue)
+    } else {
+        (format!("id {id} carries another message"), "leave --id out, or choose a new one".to_owned())
+    };
+    let kept = failure.lines.last().cloned().unwrap_or_default();
+    let first = format!("{} Nothing was stored or changed.", used.unwrap_or_default());
+    Failure { lines: vec![line, first.trim_start().to_owned(), kept], fix: vec![fix], ..failure }
 }
 
 async fn wait_for(
@@ -168,25 +222,4 @@ fn print_accepted(item: &OutboxItem, output: &Output) {
         None => String::new(),
     };
     output.fact_with_id("accepted", &format!("by the broker{took}"), &place);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shells_spellings_become_the_wires() {
-        let key = "ab".repeat(32);
-        for (typed, wire) in [
-            ("me", "@me"),
-            ("@me", "@me"),
-            ("ci", "@ci"),
-            ("@ci", "@ci"),
-            ("#alerts", "#alerts"),
-            ("topic:alerts", "#alerts"),
-            (key.as_str(), key.as_str()),
-        ] {
-            assert_eq!(destination(typed), wire);
-        }
-    }
 }

@@ -5,7 +5,7 @@ use wire::local::{Health, MeshHealth};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{Form, Output, age, clock_time};
+use crate::output::{Form, Output, age, clock_time, harmless};
 
 pub async fn run(context: &Context) -> Result<Exit, Failure> {
     let door = context.door()?;
@@ -23,25 +23,25 @@ pub async fn run(context: &Context) -> Result<Exit, Failure> {
 
 fn print(health: &Health, now: Timestamp, output: &Output) {
     for mesh in &health.meshes {
-        print_mesh(mesh, now, output);
+        print_mesh(mesh, health, now, output);
     }
     for problem in &health.problems {
         output.fact("act", problem);
     }
-    output.fact(
-        "runs",
-        &format!("{}, up {}, {}", health.roles.join(", "), uptime(health.uptime_s), health.daemon_version),
-    );
     if let Some(page) = &health.page {
-        output.fact("broker", page);
+        output.fact("page", page);
     }
 }
 
-fn print_mesh(mesh: &MeshHealth, now: Timestamp, output: &Output) {
-    let reason = mesh.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let since = clock_time(mesh.link_since);
-    output
-        .fact(&mesh.link, &format!("{}, {} on {}, since {since}{reason}", mesh.mesh, mesh.person, mesh.node));
+fn print_mesh(mesh: &MeshHealth, health: &Health, now: Timestamp, output: &Output) {
+    let standing = if mesh.link == "live" {
+        format!("up {}, {}", uptime(health.uptime_s), health.daemon_version)
+    } else {
+        let reason =
+            mesh.reason.as_deref().map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
+        format!("since {}{reason}", clock_time(mesh.link_since))
+    };
+    output.fact(&mesh.link, &format!("{}, {} on {}, {standing}", mesh.mesh, mesh.person, mesh.node));
     let waiting = mesh.outbox.pending + mesh.outbox.inflight;
     let oldest = mesh.oldest_queued_at.map(|at| format!(", oldest {}", age(at, now))).unwrap_or_default();
     output.fact("queued", &format!("{waiting} here{oldest}       dead {}", mesh.outbox.dead));

@@ -17,7 +17,7 @@ use super::Context;
 use crate::clock::clock;
 use crate::fabric::OWN_MESH;
 use crate::failure::{Exit, Failure};
-use crate::home::{ledger, shown, socket};
+use crate::home::{audit, ledger, shown, socket};
 use crate::local::LocalDoor;
 use crate::output::{Form, Output};
 use crate::{args, fabric, journal};
@@ -27,16 +27,21 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     if asked.detach {
         let mut words = vec!["up".to_owned()];
         words.extend(asked.listen.map(|listen| format!("--listen={listen}")));
+        words.extend(asked.webhook_allow_host.iter().map(|host| format!("--webhook-allow-host={host}")));
         return super::detach::run(&words, home, output).await;
     }
-    journal::start();
-    refuse_second(home)?;
     check_address(asked.listen)?;
+    let webhook_allowed_hosts = super::broker::hosts(&asked.webhook_allow_host)?;
+    refuse_second(home)?;
+    journal::start_audited(&audit(home))?;
     let first_time = !home.config().exists();
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (clock(), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
-    let mut setup = fabric::Setup::local(fabric::Store::Sqlite(ledger(home)));
-    setup.local_door = Some(socket(home)?);
+    let setup = fabric::Setup {
+        webhook_allowed_hosts,
+        local_door: Some(socket(home)?),
+        ..fabric::Setup::local(fabric::Store::Sqlite(ledger(home)))
+    };
     let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
     let stop = CancellationToken::new();
     let config = daemon::Config {
@@ -51,6 +56,7 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
             url: fabric.url.clone(),
             invites: fabric.invites(),
         }),
+        more_routes: super::mcp::routes(home)?,
         surroundings: Surroundings::read(|name| std::env::var(name).ok()),
         stop: stop.clone(),
     };

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use model::limits;
-use wire::local::{InboxItem, InboxPage};
+use wire::local::{InboxItem, InboxPage, destination};
 
 use super::Context;
-use super::send::destination;
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::local::LocalDoor;

@@ -2,13 +2,28 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
+mod agents;
 mod brokers;
 mod chat;
+mod demo;
+mod doctor;
+mod every_command;
+mod explain;
+mod explained;
+mod full_disk;
+mod goldens;
+mod hook;
+mod install;
 mod kills;
+mod mcp;
+mod outages;
 mod page;
+mod parley;
 mod races;
 mod refusals;
+mod relay;
 mod start;
+mod turns;
 mod walk;
 
 use testkit::bin::{Binary, Home, Options, Product};
@@ -21,6 +36,12 @@ fn home() -> Home {
 /// The product on `home`, ready.
 fn up(home: &Home) -> Product<'_> {
     Product::up(home, &Options::default()).unwrap()
+}
+
+/// The product with its loopback door, also where loopback may be shared.
+fn up_on_loopback(home: &Home) -> Product<'_> {
+    let env = vec![("POSTRIDER_TCP".to_owned(), "on".to_owned())];
+    Product::up(home, &Options { env, ..Options::default() }).unwrap()
 }
 
 /// The product with faults.

@@ -20,12 +20,12 @@ fn holds(store: Store, ids: u64) {
 
 #[test]
 fn of_many_copies_one_is_accepted_and_paid_for_on_sqlite() {
-    holds(Store::Sqlite, 100);
+    holds(Store::Sqlite, 200);
 }
 
 #[test]
 fn of_many_copies_one_is_accepted_and_paid_for_on_postgres() {
-    holds(Store::Postgres, 100);
+    holds(Store::Postgres, 200);
 }
 
 #[test]

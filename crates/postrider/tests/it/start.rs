@@ -108,3 +108,36 @@ fn a_crash_at_the_first_join_is_healed_by_the_next_start() {
         product.cli(&["send", "@me", "hi", "--wait", "delivered"]).unwrap().done();
     }
 }
+
+#[test]
+fn what_was_let_in_and_decided_stands_in_the_audit_stream_without_its_secrets() {
+    let home = home();
+    let product = up(&home);
+    let invite = product.cli(&["--quiet", "invite", "lab"]).unwrap().done().stdout;
+    let token = product.cli(&["--quiet", "token", "create", "--as", "cron"]).unwrap().done().stdout;
+    let stream = fs::read_to_string(home.path().join("broker/audit.log")).unwrap();
+    let records: Vec<serde_json::Value> =
+        stream.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<&str> = records.iter().filter_map(|record| record["event"].as_str()).collect();
+    assert_eq!(events, ["node_joined", "link_opened", "invite_created", "token_created"], "{stream}");
+    assert!(records.iter().all(|record| record["by"].is_string() && record["timestamp"].is_string()));
+    assert!(!stream.contains(invite.trim()) && !stream.contains(token.trim()));
+}
+
+#[test]
+fn a_store_or_limiter_behind_tls_is_refused_with_the_remedy() {
+    for (option, address) in
+        [("--limiter", "rediss://cache:6379/"), ("--store", "postgres://u@db/mesh?sslmode=require")]
+    {
+        let ended = home().cli(&["broker", "serve", "--listen", "127.0.0.1:0", option, address]).unwrap();
+        assert_ne!(ended.code(), Some(0), "{ended:?}");
+        assert!(ended.stderr.contains("without TLS") && ended.stderr.contains("tunnel"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_private_host_for_webhooks_is_named_at_the_start() {
+    let home = home();
+    let ended = home.cli(&["up", "--listen", "127.0.0.1:0", "--webhook-allow-host", "no host"]).unwrap();
+    assert_eq!(ended.code(), Some(2), "{ended:?}");
+}

@@ -165,15 +165,70 @@ fn a_second_home_joins_by_invite_and_both_hear_each_other() {
 }
 
 #[test]
-fn explain_names_what_each_observer_knows_also_of_ids_never_seen() {
+fn a_recipient_who_is_away_is_no_error_and_has_its_mail_when_it_is_back() {
+    let (first, second) = (home(), home());
+    let broker = up(&first);
+    let other = up(&second);
+    let invite = broker.cli(&["--quiet", "invite", "lab"]).unwrap().done().stdout;
+    other
+        .cli(&["join", invite.trim(), "--node", "lab", "--person", "tom", "--mesh-as", "far"])
+        .unwrap()
+        .done();
+    other.kill9();
+    broker.cli(&["send", "tom", "while you were out", "--wait", "accepted"]).unwrap().done();
+    let waited = broker.cli(&["send", "tom", "again", "--wait", "delivered", "--timeout", "1"]).unwrap();
+    assert_eq!(waited.code(), Some(4), "{waited:?}");
+    let _back = up(&second);
+    wait_for("the mail of a node that was away", BOUND, || {
+        let mail = bodies(&second, &["--json", "--mesh", "far", "inbox"]);
+        (mail == ["while you were out", "again"]).then_some(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_token_file_makes_every_command_its_agents() {
     let home = home();
     let product = up(&home);
-    product.cli(&["send", "@me", "hi", "--id", "x", "--wait", "delivered"]).unwrap().done();
-    let known = &product.cli(&["--json", "explain", "x"]).unwrap().done().json()[0];
-    assert_eq!(known["here"]["receipt"]["rung"], "delivered");
-    assert_eq!(known["broker"]["verdict"], "accepted");
-    let unknown = product.cli(&["--json", "explain", "never"]).unwrap();
-    assert_eq!(unknown.code(), Some(1));
-    assert_eq!(unknown.json()[0]["broker"]["verdict"], "never_seen");
-    assert!(unknown.json()[0]["here"].is_null());
+    let token = product.cli(&["--json", "agent", "add", "ci"]).unwrap().done().json()[0]["token"].clone();
+    let file = home.path().join("ci.token");
+    std::fs::write(&file, token.as_str().unwrap()).unwrap();
+    let env = [("POSTRIDER_AGENT_TOKEN_FILE", file.to_str().unwrap())];
+    home.cli_with(&["send", "#general", "by ci", "--wait", "accepted"], &env, "").unwrap().done();
+    let history = product.cli(&["--json", "topic", "history", "general"]).unwrap().done().json();
+    assert_eq!(history[0]["sender"], "ci");
+    let refused = home.cli_with(&["--json", "daemon", "rotate-token"], &env, "").unwrap();
+    assert!(refused.stderr.contains("forbidden"), "{refused:?}");
+    let unreadable = [("POSTRIDER_AGENT_TOKEN_FILE", "/nowhere/at/all")];
+    assert_eq!(home.cli_with(&["inbox"], &unreadable, "").unwrap().code(), Some(2));
+}
+
+#[test]
+fn a_mailbox_that_is_lost_gets_its_mail_back_from_the_broker_once_and_in_order() {
+    let home = home();
+    let product = up(&home);
+    product.cli(&["agent", "add", "ci"]).unwrap().done();
+    product.cli(&["topic", "create", "alerts"]).unwrap().done();
+    for n in 0..3 {
+        product.cli(&["send", "me", &format!("direct {n}"), "--wait", "delivered"]).unwrap().done();
+        product
+            .cli(&["send", "#alerts", &format!("topic {n}"), "--as", "ci", "--wait", "delivered"])
+            .unwrap()
+            .done();
+    }
+    // A clean stop leaves nothing in the log: the file is all there is.
+    product.interrupt().unwrap();
+    std::fs::write(home.path().join("daemon/home/mailbox.db"), "gone").unwrap();
+    home.cli(&["daemon", "recover"]).unwrap().done();
+    let product = up(&home);
+    wait_for("the mail of before", BOUND, || (bodies(&home, &["--json", "inbox"]).len() == 6).then_some(()))
+        .unwrap();
+    let all = bodies(&home, &["--json", "inbox"]);
+    let of = |word: &str| all.iter().filter(|body| body.starts_with(word)).cloned().collect::<Vec<_>>();
+    assert_eq!(of("direct"), ["direct 0", "direct 1", "direct 2"]);
+    assert_eq!(of("topic"), ["topic 0", "topic 1", "topic 2"]);
+    let rows = product.cli(&["--json", "inbox"]).unwrap().done().json();
+    assert!(rows.iter().all(|row| row["redelivered"] == true), "{rows:?}");
+    product.cli(&["send", "me", "and on", "--wait", "delivered"]).unwrap().done();
+    assert_eq!(bodies(&home, &["--json", "inbox"]).len(), 7);
 }

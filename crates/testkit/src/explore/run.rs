@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::search::{Limits, Liveness, NO_END, Seen, Until, search};
-use super::{World, delivery, outbox};
+use super::{World, delivery, envelope, outbox, turn};
 use crate::stopwatch::Stopwatch;
 
 /// A search to be made.
@@ -79,8 +79,12 @@ pub struct Finding {
 pub fn all(scope: Scope) -> Vec<Run> {
     let mut runs = outbox::runs(scope);
     runs.extend(delivery::runs(scope));
+    runs.extend(turn::runs(scope));
+    runs.extend(envelope::runs(scope));
     runs.extend(outbox::plants(scope));
     runs.extend(delivery::plants(scope));
+    runs.extend(turn::plants(scope));
+    runs.extend(envelope::plants(scope));
     runs
 }
 

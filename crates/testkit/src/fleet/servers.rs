@@ -27,7 +27,7 @@ pub(super) struct Broker {
 pub(super) struct Node {
     home: Home,
     socket: std::path::PathBuf,
-    _process: Process,
+    process: Process,
 }
 
 impl Broker {
@@ -48,6 +48,11 @@ impl Broker {
     /// kill -9, when it still runs.
     pub(super) fn kill9(&mut self) {
         self.process.kill9();
+    }
+
+    /// Stands still: what is sent to it arrives and is not read.
+    pub(super) fn freeze(&mut self) {
+        self.process.freeze();
     }
 
     /// Waits for `moment`; true when it ended meanwhile by itself.
@@ -74,6 +79,16 @@ impl Broker {
             (Err(waited), None) => return Err(waited.into()),
         }
         Ok(())
+    }
+
+    /// Everything kept of what it said on standard error.
+    pub(super) fn said(&self) -> String {
+        self.process.text(Channel::Stderr)
+    }
+
+    /// How it ended, when it has.
+    pub(super) fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.process.ended()
     }
 
     /// `broker check` of a store, as its exit code and what it said.
@@ -109,7 +124,60 @@ impl Node {
             answered: ready.to_string(),
         })?;
         home.cli(&["join", invite, "--node", name, "--person", name])?.done();
-        Ok(Self { home, socket, _process: process })
+        Ok(Self { home, socket, process })
+    }
+
+    /// kill -9, when it still runs.
+    pub(super) fn kill9(&mut self) {
+        self.process.kill9();
+    }
+
+    /// True once it ended, by itself or not.
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.process.ended().is_some()
+    }
+
+    /// The next life, begun and not waited for: it may end before it is ready.
+    pub(super) fn begin(&mut self, faults: &[String]) -> Result<(), FleetError> {
+        self.kill9();
+        self.process = self.home.spawn(&["daemon", "up", "--json"], faults)?;
+        Ok(())
+    }
+
+    /// The next life, ready; its broker may be away.
+    pub(super) fn restart(&mut self, faults: &[String]) -> Result<(), FleetError> {
+        self.begin(faults)?;
+        ready_line(&self.process)?;
+        Ok(())
+    }
+
+    /// Waits until its link is open.
+    pub(super) fn await_link(&self) -> Result<(), FleetError> {
+        let (mut door, mut mesh) = (self.door(), Value::Null);
+        let live = || {
+            mesh = door.get("/v1/health").ok()?.body["meshes"][0].clone();
+            (mesh["link"] == "live").then_some(())
+        };
+        let opened = wait_for("the link to open", READY_BOUND, live);
+        opened.map_err(|waited| FleetError::Unreadable {
+            asked: waited.to_string(),
+            answered: mesh.to_string(),
+        })
+    }
+
+    /// Everything it printed to standard error so far, to the end when it ended.
+    pub(super) fn said(&self) -> String {
+        self.process.text(Channel::Stderr)
+    }
+
+    /// Waits for its end.
+    pub(super) fn ends_within(&mut self, moment: Duration) -> bool {
+        self.process.wait_exit(moment).is_ok()
+    }
+
+    /// A file of its own, beside its home.
+    pub(super) fn file(&self, name: &str) -> std::path::PathBuf {
+        self.home.path().with_file_name(name)
     }
 
     /// A command that must succeed; what it printed with `--quiet`.
@@ -124,7 +192,7 @@ impl Node {
     }
 }
 
-fn ready_line(process: &Process) -> Result<Value, FleetError> {
+pub(super) fn ready_line(process: &Process) -> Result<Value, FleetError> {
     let parsed = |line: &str| serde_json::from_str::<Value>(line).ok();
     let is_ready = |line: &str| parsed(line).is_some_and(|value| value["event"] == "ready");
     let line = process.line(Channel::Stdout, "its ready line", READY_BOUND, is_ready)?;

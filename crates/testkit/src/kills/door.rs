@@ -85,6 +85,9 @@ pub(crate) fn read_answer(stream: &mut impl BufRead) -> Result<Answer> {
             None => break,
         }
     }
+    if status == 204 {
+        return Ok(Answer { status, body: Value::Null });
+    }
     let mut body = vec![0; length.ok_or_else(|| malformed("no content-length"))?];
     stream.read_exact(&mut body)?;
     Ok(Answer { status, body: serde_json::from_slice(&body)? })

@@ -27,6 +27,18 @@ fn what_a_delivery_promises_holds_in_every_state() {
 }
 
 #[test]
+fn what_a_turn_promises_holds_in_every_state() {
+    come_out_as_expected(&chosen(|run| run.expected == Expected::Holds && run.name.starts_with("turn: ")));
+}
+
+#[test]
+fn what_a_relay_and_its_hub_promise_holds_in_every_state() {
+    come_out_as_expected(&chosen(|run| {
+        run.expected == Expected::Holds && run.name.starts_with("envelope: ")
+    }));
+}
+
+#[test]
 fn every_rule_taken_out_is_missed_under_its_name() {
     let plants = chosen(|run| run.expected == Expected::Found);
     assert!(plants.len() >= 10);

@@ -63,6 +63,9 @@ pub enum NodeRecord {
         #[schema(value_type = String)]
         #[serde(with = "text")]
         rung: DeliveryRung,
+        /// What its turns have come to: open, interrupted, over or given_up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<String>,
     },
 }
 

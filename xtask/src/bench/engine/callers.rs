@@ -1,6 +1,6 @@
 //! A number of callers, each asking again as soon as it is answered, for one round.
 
-use super::median;
+use super::super::Measured;
 use super::table::{SCHEMA, accept, id};
 use anyhow::Context;
 use sqlite::rusqlite::Connection;
@@ -11,35 +11,6 @@ use std::time::Duration;
 use testkit::stopwatch::Stopwatch;
 
 const ROUND: Duration = Duration::from_secs(1);
-
-/// One round's figures.
-#[derive(Clone, Copy, Debug)]
-pub struct Measured {
-    pub per_second: f64,
-    pub p50_us: f64,
-    pub p99_us: f64,
-}
-
-impl Measured {
-    /// The round in the middle, by rate.
-    pub fn median(rounds: &mut [Self]) -> Self {
-        rounds.sort_by(|one, other| one.per_second.total_cmp(&other.per_second));
-        rounds[rounds.len() / 2]
-    }
-
-    /// The middle one of the ratios of each round's rates, both in the order they were measured.
-    pub fn ratio(these: &[Self], those: &[Self]) -> f64 {
-        let pairs = these.iter().zip(those);
-        median(&mut pairs.map(|(this, that)| this.per_second / that.per_second).collect::<Vec<_>>())
-    }
-
-    fn of(mut waits_us: Vec<u64>, round: Duration) -> Self {
-        waits_us.sort_unstable();
-        let rank = |hundredths: usize| waits_us[(waits_us.len() - 1) * hundredths / 100] as f64;
-        let per_second = waits_us.len() as f64 / round.as_secs_f64();
-        Self { per_second, p50_us: rank(50), p99_us: rank(99) }
-    }
-}
 
 /// The engine on a new file.
 pub fn engine(folder: &Path, callers: usize) -> anyhow::Result<Measured> {

@@ -1,8 +1,9 @@
 //! Whether a large file is as fast as a small one, and how much memory and log that takes.
 
-use super::callers::{Measured, engine_round};
+use super::super::memory_peak_mib;
+use super::callers::engine_round;
 use super::table::{SCHEMA, find, id, insert};
-use super::{Bar, ROUNDS, Request, Row, Table};
+use super::{Bar, Measured, ROUNDS, Request, Row, Table};
 use sqlite::{Db, Options, StorageError};
 use testkit::seeded::Seeded;
 use testkit::stopwatch::Stopwatch;
@@ -52,7 +53,7 @@ fn push_costs(large: &Db, table: &mut Table) -> anyhow::Result<()> {
     let log = large.stats().wal_pages_peak as f64 * PAGE / MIB;
     table.push(Row::measured("longest log while filling and under load", log, "MiB"));
     table.push(Row::ratio("longest log / 1 MiB", log, Bar::AtMost(LOG_MIB_MAX)));
-    match memory_mib() {
+    match memory_peak_mib() {
         Some(memory) => {
             table.push(Row::measured("most memory of this process", memory, "MiB"));
             table.push(Row::ratio("memory / 1 MiB", memory, Bar::AtMost(MEMORY_MIB_MAX)));
@@ -87,11 +88,4 @@ fn lookup_us(db: &Db) -> Result<f64, StorageError> {
     })?;
     waits_ns.sort_unstable();
     Ok(waits_ns[waits_ns.len() / 2] as f64 / 1000.0)
-}
-
-fn memory_mib() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib / 1024.0)
 }

@@ -22,7 +22,7 @@ fn the_defaults_are_a_thousand_a_second_for_a_member_and_ten_thousand_for_a_mesh
 }
 
 #[tokio::test]
-async fn a_message_is_charged_once_and_its_retries_pass_even_when_the_budget_is_spent() {
+async fn ce5_a_message_is_charged_once_and_its_retries_pass_even_when_the_budget_is_spent() {
     let f = fixture(budgets("10:2", "100:100"));
     let verdicts = [
         f.limiter.consume(&ask(f.mesh, 1, "a")).await,

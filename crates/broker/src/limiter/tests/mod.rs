@@ -3,6 +3,7 @@
 mod agreement;
 mod embedded;
 mod outage;
+mod planted;
 mod requests;
 
 use std::sync::Arc;

@@ -1,0 +1,1 @@
+SELECT seq FROM hub_head WHERE kind = $1

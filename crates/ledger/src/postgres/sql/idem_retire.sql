@@ -1,0 +1,2 @@
+INSERT INTO idem (principal, key, state, created_at, expires_at) VALUES ($1, $2, 1, $3, $4)
+ON CONFLICT DO NOTHING

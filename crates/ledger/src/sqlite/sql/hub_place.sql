@@ -1,0 +1,1 @@
+UPDATE hub_head SET seq = seq + 1 WHERE kind = ?1 RETURNING seq

@@ -1,0 +1,152 @@
+//! The drainer takes what may leave: of each order key its oldest write, under a lease.
+
+use model::relay::{Ending, Outcome, Precondition, Status, effective};
+use model::{Entropy, LeaseToken, RowId, Timestamp, limits};
+use rusqlite::{Connection, OptionalExtension, named_params};
+use sqlite::StorageError;
+
+use super::row::Envelope;
+use super::settle::{End, end};
+use super::{Envelopes, one, sql};
+use crate::column::{Sql, get};
+
+/// What the drainer got.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// Oldest first, at most one of each order key that is to be sent.
+    pub taken: Vec<Taken>,
+    /// Envelopes that ended by age in the same transaction.
+    pub expired: Vec<Envelope>,
+    /// When something that waits becomes due.
+    pub next_due: Option<Timestamp>,
+}
+
+/// An envelope under a lease.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// It, as it stood before.
+    pub envelope: Envelope,
+    /// Under which its result may be recorded.
+    pub lease: LeaseToken,
+    /// What to do.
+    pub task: Task,
+}
+
+/// What is to be done with a claimed envelope.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// Send it.
+    Send {
+        /// Under this condition.
+        precondition: Option<Precondition>,
+        /// Its body.
+        body: Vec<u8>,
+    },
+    /// Ask the upstream what became of its key.
+    Ask(Ending),
+}
+
+impl Envelopes {
+    /// Takes at most `rows_max` envelopes that are due. Those past their age end, or are to be asked about.
+    pub async fn claim(&self, now: Timestamp, rows_max: usize) -> Result<Claims, StorageError> {
+        let entropy = std::sync::Arc::clone(&self.entropy);
+        self.db.write("relay.claim", move |conn| Ok(take(conn, now, rows_max, &*entropy)?)).await
+    }
+}
+
+fn take(
+    conn: &Connection,
+    now: Timestamp,
+    rows_max: usize,
+    entropy: &dyn Entropy,
+) -> rusqlite::Result<Claims> {
+    conn.prepare_cached(sql::LEASES_OVER)?.execute(named_params! {":now": Sql(&now)})?;
+    let mut claims = Claims { expired: expire(conn, now)?, ..Claims::default() };
+    let candidates: Vec<Envelope> = conn
+        .prepare_cached(sql::CLAIM_CANDIDATES)?
+        .query_map(named_params! {":now": Sql(&now), ":limit": rows_max}, Envelope::read)?
+        .collect::<rusqlite::Result<_>>()?;
+    for envelope in candidates {
+        let lease = LeaseToken::mint(now, entropy);
+        claims.taken.push(lease_out(conn, envelope, lease, now)?);
+    }
+    claims.next_due = conn
+        .prepare_cached(sql::CLAIM_NEXT_DUE)?
+        .query_row([], |row| row.get::<_, Option<i64>>(0))?
+        .map(Timestamp::from_micros);
+    Ok(claims)
+}
+
+fn lease_out(
+    conn: &Connection,
+    envelope: Envelope,
+    lease: LeaseToken,
+    now: Timestamp,
+) -> rusqlite::Result<Taken> {
+    let (task, outcome, sent) = match envelope.ending {
+        Some(ending) => (Task::Ask(ending), envelope.outcome, envelope.sent_precondition.clone()),
+        None => {
+            let precondition = condition_of(conn, &envelope)?;
+            let body = conn
+                .prepare_cached(sql::BODY)?
+                .query_row(named_params! {":seq": envelope.local_seq}, |row| row.get("body"))?;
+            (Task::Send { precondition: precondition.clone(), body }, Outcome::Unknown, precondition)
+        }
+    };
+    let sends = matches!(task, Task::Send { .. });
+    one(conn.prepare_cached(sql::CLAIM_TAKE)?.execute(named_params! {
+        ":seq": envelope.local_seq, ":lease": Sql(&lease), ":until": Sql(&(now + limits::RELAY_LEASE)),
+        ":counted": u32::from(sends), ":outcome": Sql(&outcome), ":first": Sql(&sends.then_some(now)),
+        ":sent_precondition": Sql(&sent),
+    })?)?;
+    Ok(Taken { envelope, lease, task })
+}
+
+/// Fixed at the first attempt; until then it depends on how the write before it ended.
+fn condition_of(conn: &Connection, envelope: &Envelope) -> rusqlite::Result<Option<Precondition>> {
+    let Some(own) = envelope.precondition.clone() else { return Ok(None) };
+    // An attempt that surely did not leave fixed nothing.
+    if let Some(sent) = envelope.sent_precondition.clone().filter(|_| envelope.outcome != Outcome::NotSent) {
+        return Ok(Some(sent));
+    }
+    let before = match envelope.base_envelope {
+        Some(base) => end_of(conn, base)?,
+        None => None,
+    };
+    Ok(Some(effective(own, before)))
+}
+
+fn end_of(conn: &Connection, id: RowId) -> rusqlite::Result<Option<(Status, Outcome, Option<String>)>> {
+    conn.prepare_cached(sql::FIND_ID)?
+        .query_row(named_params! {":id": Sql(&id)}, |row| {
+            Ok((get(row, "status")?, get(row, "outcome")?, row.get("response_etag")?))
+        })
+        .optional()
+}
+
+fn expire(conn: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Envelope>> {
+    let age_micros = i64::try_from(limits::RELAY_AGE_MAX.as_micros()).expect("days fit 64 bits");
+    let before = now.as_micros().saturating_sub(age_micros);
+    let old: Vec<(u64, Outcome)> = conn
+        .prepare_cached(sql::OVER_AGE)?
+        .query_map(named_params! {":before": before, ":limit": limits::SWEEP_ROWS_MAX}, |row| {
+            Ok((row.get("local_seq")?, get(row, "outcome")?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut expired = Vec::new();
+    for (seq, outcome) in old {
+        match outcome {
+            Outcome::NotSent => {
+                end(conn, &End::new(seq, Status::Queued, Status::Expired, outcome, now))?;
+                let mut find = conn.prepare_cached(sql::FIND_SEQ)?;
+                expired.push(find.query_row(named_params! {":seq": seq}, Envelope::read)?);
+            }
+            Outcome::Unknown | Outcome::Committed | Outcome::NotCommitted => {
+                one(conn.prepare_cached(sql::WANT_END)?.execute(named_params! {
+                    ":seq": seq, ":ending": Sql(&Ending::Expired), ":now": Sql(&now),
+                })?)?;
+            }
+        }
+    }
+    Ok(expired)
+}

@@ -1,0 +1,113 @@
+//! Opening the relay's file; a damaged one is set aside by name, never deleted.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{Entropy, Timestamp, limits};
+use rusqlite::{OptionalExtension, named_params};
+use sqlite::{Bounds, Db, Freed, Migration, Options, Schema, StorageError};
+
+use super::sql;
+use crate::{Condition, OpenError, condition};
+
+/// The tables of the relay's file.
+pub const RELAY_SCHEMA: Schema = Schema {
+    migrations: &[Migration {
+        number: 1,
+        name: "envelopes",
+        sql: include_str!("migrations/0001_envelopes.sql"),
+    }],
+    sum: include_str!("../../relay.sql"),
+};
+
+/// The relay's durable side. Clones share it.
+#[derive(Clone)]
+pub struct Envelopes {
+    pub(super) db: Db,
+    pub(super) entropy: Arc<dyn Entropy>,
+}
+
+/// A damaged file and where it is kept now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Its new name.
+    pub path: PathBuf,
+    /// What was found, in SQLite's words.
+    pub detail: String,
+}
+
+impl Envelopes {
+    /// Opens the file at `path`, or makes it. What was on the wire when the last process ended may have arrived.
+    pub fn open(
+        path: impl Into<PathBuf>,
+        entropy: Arc<dyn Entropy>,
+        now: Timestamp,
+    ) -> Result<Self, OpenError> {
+        let bounds = Bounds { queue_max: limits::WRITER_QUEUE_MAX, ..Bounds::default() };
+        let options = Options::new(path, RELAY_SCHEMA).bounds(bounds).freed(Freed::Zeroed);
+        let envelopes = Self { db: Db::open(options)?, entropy };
+        envelopes.db.write_blocking("relay.recover", move |conn| {
+            conn.prepare_cached(sql::RECOVER)?.execute(named_params! {":now": now.as_micros()})?;
+            Ok::<_, StorageError>(())
+        })?;
+        Ok(envelopes)
+    }
+
+    /// Renames a damaged file at `path`, with its log, to a name that says when; a sound or missing one stays.
+    pub fn set_damaged_aside(path: &Path, now: Timestamp) -> std::io::Result<Option<SetAside>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let Condition::Damaged { detail } = condition(path) else { return Ok(None) };
+        let named = |from: &Path, suffix: &str| {
+            let mut name: OsString = from.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let aside = named(path, &format!(".damaged-{}", now.as_micros()));
+        for part in ["-wal", "-shm"] {
+            let beside = named(path, part);
+            if beside.exists() {
+                std::fs::rename(&beside, named(&aside, part))?;
+            }
+        }
+        std::fs::rename(path, &aside)?;
+        Ok(Some(SetAside { path: aside, detail }))
+    }
+
+    /// A fact kept beside the envelopes.
+    pub async fn fact(&self, name: &'static str) -> Result<Option<String>, StorageError> {
+        self.db
+            .read("relay.fact", move |conn| {
+                let mut statement = conn.prepare_cached(sql::META_GET)?;
+                Ok(statement.query_row(named_params! {":k": name}, |row| row.get(0)).optional()?)
+            })
+            .await
+    }
+
+    /// Keeps a fact, or forgets it.
+    pub async fn keep_fact(&self, name: &'static str, value: Option<String>) -> Result<(), StorageError> {
+        self.db
+            .write("relay.keep_fact", move |conn| {
+                match value {
+                    Some(value) => conn
+                        .prepare_cached(sql::META_PUT)?
+                        .execute(named_params! {":k": name, ":v": value})?,
+                    None => conn.prepare_cached(sql::META_FORGET)?.execute(named_params! {":k": name})?,
+                };
+                Ok(())
+            })
+            .await
+    }
+
+    /// Finishes what is waiting and closes the file.
+    pub async fn close(self) {
+        self.db.close().await;
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.db.path()
+    }
+}

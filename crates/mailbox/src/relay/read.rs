@@ -1,0 +1,130 @@
+//! Reading the relay's file.
+
+use model::relay::{Outcome, Status};
+use model::route_class::OrderKey;
+use model::{RowId, Timestamp, limits};
+use rusqlite::{OptionalExtension, Row, named_params};
+use sqlite::StorageError;
+
+use super::row::Envelope;
+use super::{Envelopes, sql};
+use crate::column::{Sql, get};
+
+/// Envelopes of one state and outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Where they are.
+    pub status: Status,
+    /// What is known of them.
+    pub outcome: Outcome,
+    /// How many.
+    pub rows: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// When the oldest was stored.
+    pub oldest: Timestamp,
+}
+
+/// An order key with unfinished envelopes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenKey {
+    /// The key.
+    pub key: OrderKey,
+    /// How many.
+    pub rows: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+}
+
+impl Envelopes {
+    /// How many envelopes there are of each state and outcome.
+    pub async fn counts(&self) -> Result<Vec<Count>, StorageError> {
+        let read = |row: &Row<'_>| {
+            Ok(Count {
+                status: get(row, "status")?,
+                outcome: get(row, "outcome")?,
+                rows: row.get("rows")?,
+                bytes: row.get("bytes")?,
+                oldest: get(row, "oldest")?,
+            })
+        };
+        self.db
+            .read("relay.counts", move |conn| {
+                Ok(conn.prepare_cached(sql::COUNTS)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+            })
+            .await
+    }
+
+    /// Replaces that wait for a person's word on a conflict before them.
+    pub async fn blocked(&self) -> Result<u64, StorageError> {
+        self.db
+            .read("relay.blocked", |conn| {
+                Ok(conn.prepare_cached(sql::BLOCKED)?.query_row([], |row| row.get(0))?)
+            })
+            .await
+    }
+
+    /// The keys that unfinished envelopes hold.
+    pub async fn open_keys(&self) -> Result<Vec<OpenKey>, StorageError> {
+        let read = |row: &Row<'_>| {
+            Ok(OpenKey { key: get(row, "order_key")?, rows: row.get("rows")?, bytes: row.get("bytes")? })
+        };
+        self.db
+            .read("relay.open_keys", move |conn| {
+                Ok(conn
+                    .prepare_cached(sql::OPEN_KEYS)?
+                    .query_map([], read)?
+                    .collect::<rusqlite::Result<_>>()?)
+            })
+            .await
+    }
+
+    /// A page of envelopes behind `after`, oldest first, of one state or of all.
+    pub async fn list(
+        &self,
+        status: Option<Status>,
+        after: u64,
+        rows_max: usize,
+    ) -> Result<Vec<Envelope>, StorageError> {
+        let limit = rows_max.min(limits::PAGE_ROWS_MAX);
+        self.db
+            .read("relay.list", move |conn| {
+                let rows = match status {
+                    Some(status) => conn
+                        .prepare_cached(sql::LIST_STATUS)?
+                        .query_map(
+                            named_params! {":after": after, ":status": Sql(&status), ":limit": limit},
+                            Envelope::read,
+                        )?
+                        .collect::<rusqlite::Result<_>>()?,
+                    None => conn
+                        .prepare_cached(sql::LIST)?
+                        .query_map(named_params! {":after": after, ":limit": limit}, Envelope::read)?
+                        .collect::<rusqlite::Result<_>>()?,
+                };
+                Ok(rows)
+            })
+            .await
+    }
+
+    /// The envelope of that id.
+    pub async fn find(&self, id: RowId) -> Result<Option<Envelope>, StorageError> {
+        self.db
+            .read("relay.find", move |conn| {
+                let mut statement = conn.prepare_cached(sql::FIND_ID)?;
+                Ok(statement.query_row(named_params! {":id": Sql(&id)}, Envelope::read).optional()?)
+            })
+            .await
+    }
+
+    /// The envelope's body, while it is kept, and the upstream's own state in a conflict.
+    pub async fn bodies(&self, local_seq: u64) -> Result<Option<(Vec<u8>, Option<Vec<u8>>)>, StorageError> {
+        self.db
+            .read("relay.bodies", move |conn| {
+                let mut statement = conn.prepare_cached(sql::BODY)?;
+                let both = |row: &Row<'_>| Ok((row.get("body")?, row.get("theirs")?));
+                Ok(statement.query_row(named_params! {":seq": local_seq}, both).optional()?)
+            })
+            .await
+    }
+}

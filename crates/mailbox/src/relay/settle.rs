@@ -1,0 +1,232 @@
+//! What came back for an attempt, or for a question about a key.
+
+use std::time::Duration;
+
+use model::relay::{Answer, Ending, Fenced, Move, Outcome, Status, conclude, delay, settle};
+use model::{LeaseToken, Timestamp, limits, secrets};
+use rusqlite::{Connection, OptionalExtension, named_params};
+use sqlite::StorageError;
+
+use super::row::{Envelope, Response};
+use super::{Envelopes, one, sql};
+use crate::column::Sql;
+
+/// An answer to one attempt.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// Whose.
+    pub local_seq: u64,
+    /// The attempt.
+    pub lease: LeaseToken,
+    /// What was known before the attempt: what surely did not leave changes nothing.
+    pub outcome_before: Outcome,
+    /// What came.
+    pub answer: Answer,
+    /// The caller's part in it.
+    pub telling: Telling,
+    /// What is kept of it.
+    pub response: Response,
+    /// The same in words.
+    pub error: Option<String>,
+    /// How long the upstream wants to be left alone.
+    pub retry_after: Option<Duration>,
+    /// Any uniform number.
+    pub random: u64,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Who hears the upstream's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// The caller, who waits for it: an envelope that the upstream refused has nothing more to say.
+    Caller,
+    /// Nobody: the caller has a receipt.
+    Nobody,
+}
+
+/// What an envelope became.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// Where it was.
+    pub before: Status,
+    /// As it stands now.
+    pub envelope: Envelope,
+    /// What the rules said.
+    pub did: Move,
+}
+
+/// How an envelope ends.
+pub(super) struct End {
+    pub(super) seq: u64,
+    pub(super) expected: Status,
+    pub(super) status: Status,
+    pub(super) outcome: Outcome,
+    pub(super) now: Timestamp,
+    pub(super) response: Response,
+    pub(super) error: Option<String>,
+    pub(super) resolution: Option<String>,
+}
+
+impl End {
+    pub(super) fn new(seq: u64, expected: Status, status: Status, outcome: Outcome, now: Timestamp) -> Self {
+        let (response, error, resolution) = (Response::default(), None, None);
+        Self { seq, expected, status, outcome, now, response, error, resolution }
+    }
+}
+
+impl Envelopes {
+    /// Applies an answer. Nothing when the envelope is not there any more.
+    pub async fn settle(&self, heard: Heard) -> Result<Option<Settled>, StorageError> {
+        self.db.write("relay.settle", move |conn| Ok(apply(conn, &heard)?)).await
+    }
+
+    /// Applies the upstream's word on the key of an envelope that waits to end.
+    pub async fn conclude(
+        &self,
+        local_seq: u64,
+        lease: LeaseToken,
+        fenced: Fenced,
+        response: Response,
+        now: Timestamp,
+    ) -> Result<Option<Envelope>, StorageError> {
+        self.db
+            .write("relay.conclude", move |conn| {
+                let Some(row) = find(conn, local_seq)?.filter(|row| row.lease == Some(lease)) else {
+                    return Ok(None);
+                };
+                let Some(ending) = row.ending else { return Ok(None) };
+                let (status, outcome) = conclude(ending, fenced);
+                end(conn, &End { response, ..End::new(local_seq, Status::Inflight, status, outcome, now) })?;
+                let ended = find(conn, local_seq)?;
+                if row.told && status != Status::Done {
+                    forget(conn, local_seq)?;
+                }
+                Ok(ended)
+            })
+            .await
+    }
+
+    /// Gives a claim back as it was, to be tried again after `pause`.
+    pub async fn give_back(
+        &self,
+        taken: &Envelope,
+        lease: LeaseToken,
+        pause: Duration,
+        now: Timestamp,
+    ) -> Result<(), StorageError> {
+        let row = taken.clone();
+        self.db
+            .write("relay.give_back", move |conn| {
+                again(conn, &row, lease, row.outcome, row.ending, now + pause, &Response::default(), None)?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Forgets envelopes that were done a day ago.
+    pub async fn trim(&self, now: Timestamp) -> Result<usize, StorageError> {
+        let kept = i64::try_from(limits::RELAY_DONE_KEPT.as_micros()).expect("a day fits 64 bits");
+        let before = now.as_micros().saturating_sub(kept);
+        self.db
+            .write("relay.trim", move |conn| {
+                let old: Vec<u64> = conn
+                    .prepare_cached(sql::TRIM)?
+                    .query_map(named_params! {":before": before, ":limit": limits::SWEEP_ROWS_MAX}, |row| {
+                        row.get(0)
+                    })?
+                    .collect::<rusqlite::Result<_>>()?;
+                for seq in &old {
+                    forget(conn, *seq)?;
+                }
+                Ok(old.len())
+            })
+            .await
+    }
+}
+
+fn apply(conn: &Connection, heard: &Heard) -> rusqlite::Result<Option<Settled>> {
+    let Some(row) = find(conn, heard.local_seq)? else { return Ok(None) };
+    let holds_lease = row.lease == Some(heard.lease);
+    let did = settle(row.status, holds_lease, heard.outcome_before, heard.answer);
+    let back = |outcome, ending: Option<Ending>, due| {
+        let told = heard.telling == Telling::Caller && ending.is_some();
+        let row = Envelope { told: row.told || told, ..row.clone() };
+        again(conn, &row, heard.lease, outcome, ending, due, &heard.response, heard.error.as_deref())
+    };
+    match did {
+        Move::Done => end(
+            conn,
+            &End {
+                response: heard.response.clone(),
+                ..End::new(row.local_seq, row.status, Status::Done, Outcome::Committed, heard.now)
+            },
+        )?,
+        Move::LateAck => {
+            one(conn
+                .prepare_cached(sql::LATE_ACK)?
+                .execute(named_params! {":seq": row.local_seq, ":now": Sql(&heard.now)})?)?;
+        }
+        Move::Again(outcome) => {
+            let pause = delay(row.attempts, heard.retry_after, heard.random);
+            back(outcome, None, heard.now + pause)?;
+        }
+        Move::Pause => back(heard.outcome_before, None, heard.now)?,
+        Move::Ask(ending) => back(Outcome::Unknown, Some(ending), heard.now)?,
+        Move::Nothing => {}
+    }
+    let before = row.status;
+    let envelope = find(conn, heard.local_seq)?.unwrap_or(row);
+    Ok(Some(Settled { before, envelope, did }))
+}
+
+#[expect(clippy::too_many_arguments, reason = "one statement's parameters, used from three places beside it")]
+fn again(
+    conn: &Connection,
+    row: &Envelope,
+    lease: LeaseToken,
+    outcome: Outcome,
+    ending: Option<Ending>,
+    due: Timestamp,
+    response: &Response,
+    error: Option<&str>,
+) -> rusqlite::Result<()> {
+    // A lease that was lost in between has its own holder; nothing of ours is written then.
+    conn.prepare_cached(sql::AGAIN)?.execute(named_params! {
+        ":seq": row.local_seq, ":lease": Sql(&lease), ":outcome": Sql(&outcome), ":ending": Sql(&ending),
+        ":told": row.told, ":due": Sql(&due), ":error": error.map(secrets::storable_text),
+        ":response_status": response.status, ":response_code": storable(response.code.as_deref()),
+        ":response_etag": storable(response.etag.as_deref()),
+    })?;
+    Ok(())
+}
+
+pub(super) fn end(conn: &Connection, end: &End) -> rusqlite::Result<()> {
+    one(conn.prepare_cached(sql::END)?.execute(named_params! {
+        ":seq": end.seq, ":expected": Sql(&end.expected), ":status": Sql(&end.status),
+        ":outcome": Sql(&end.outcome), ":now": Sql(&end.now), ":response_status": end.response.status,
+        ":response_etag": storable(end.response.etag.as_deref()),
+        ":response_code": storable(end.response.code.as_deref()),
+        ":response_resource": storable(end.response.resource.as_deref()),
+        ":error": end.error.as_deref().map(secrets::storable_text), ":resolution": end.resolution,
+    })?)?;
+    if end.status == Status::Done {
+        // What was committed is the upstream's to keep.
+        conn.prepare_cached(sql::FORGET_BODY)?.execute(named_params! {":seq": end.seq})?;
+    }
+    Ok(())
+}
+
+/// A short text of the upstream's, or nothing when it is long or looks secret.
+fn storable(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| text.len() <= limits::LAST_ERROR_BYTES_MAX && !secrets::looks_secret(text))
+}
+
+pub(super) fn find(conn: &Connection, seq: u64) -> rusqlite::Result<Option<Envelope>> {
+    conn.prepare_cached(sql::FIND_SEQ)?.query_row(named_params! {":seq": seq}, Envelope::read).optional()
+}
+
+fn forget(conn: &Connection, seq: u64) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql::FORGET_BODY)?.execute(named_params! {":seq": seq})?;
+    one(conn.prepare_cached(sql::FORGET)?.execute(named_params! {":seq": seq})?)
+}

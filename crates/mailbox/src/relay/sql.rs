@@ -1,0 +1,75 @@
+//! The statements of the relay's file, each in a file of its own name.
+
+macro_rules! statements {
+    ($($name:ident $file:literal)*) => {
+        $(pub(super) const $name: &str = include_str!(concat!("sql/", $file, ".sql"));)*
+
+        /// Every statement with its file's name.
+        #[cfg(test)]
+        const ALL: &[(&str, &str)] = &[$(($file, $name),)*];
+    };
+}
+
+statements! {
+    AGAIN "again"
+    ALL_DUE "all_due"
+    BLOCKED "blocked"
+    BODY "body"
+    BODY_PUT_THEIRS "body_put_theirs"
+    CLAIM_CANDIDATES "claim_candidates"
+    CLAIM_NEXT_DUE "claim_next_due"
+    CLAIM_TAKE "claim_take"
+    COUNTS "counts"
+    DUE_NOW "due_now"
+    END "end"
+    FIND_ID "find_id"
+    FIND_KEY "find_key"
+    FIND_SEQ "find_seq"
+    FORGET "forget"
+    FORGET_BODY "forget_body"
+    INSERT "insert"
+    INSERT_BODY "insert_body"
+    INSERT_PLACE "insert_place"
+    LAST_OF_KEY "last_of_key"
+    LATE_ACK "late_ack"
+    LEASES_OVER "leases_over"
+    LIST "list"
+    LIST_STATUS "list_status"
+    META_FORGET "meta_forget"
+    META_GET "meta_get"
+    META_PUT "meta_put"
+    OPEN_KEYS "open_keys"
+    OVER_AGE "over_age"
+    RECOVER "recover"
+    SUPERSEDE "supersede"
+    THEIRS_ETAG "theirs_etag"
+    TRIM "trim"
+    WANT_END "want_end"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_statement_fits_the_tables_and_every_file_is_listed() {
+        let conn = rusqlite::Connection::open_in_memory().unwrap();
+        conn.execute_batch(super::super::RELAY_SCHEMA.sum).unwrap();
+        for (file, statement) in ALL {
+            conn.prepare(statement).unwrap_or_else(|error| panic!("{file}: {error}"));
+        }
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/relay/sql");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), ALL.len());
+    }
+
+    #[test]
+    fn a_claim_looks_for_older_writes_by_index() {
+        let conn = rusqlite::Connection::open_in_memory().unwrap();
+        conn.execute_batch(super::super::RELAY_SCHEMA.sum).unwrap();
+        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {CLAIM_CANDIDATES}")).unwrap();
+        let rows = explain.query_map([1, 1], |row| row.get::<_, String>(3)).unwrap();
+        let plan: Vec<String> = rows.map(Result::unwrap).collect();
+        assert!(!plan.iter().any(|line| line == "SCAN p"), "{plan:#?}");
+        assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{plan:#?}");
+    }
+}

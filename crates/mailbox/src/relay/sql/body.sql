@@ -1,0 +1,1 @@
+SELECT body, theirs FROM envelope_body WHERE local_seq = :seq

@@ -1,0 +1,1 @@
+UPDATE envelope_body SET theirs = :theirs WHERE local_seq = :seq

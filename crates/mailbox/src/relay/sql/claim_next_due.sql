@@ -1,0 +1,1 @@
+SELECT min(next_attempt_at) FROM envelope WHERE status = 0

@@ -1,0 +1,1 @@
+SELECT * FROM envelope WHERE envelope_id = :id

@@ -1,0 +1,1 @@
+SELECT * FROM envelope WHERE idempotency_key = :key

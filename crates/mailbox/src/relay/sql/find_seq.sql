@@ -1,0 +1,1 @@
+SELECT * FROM envelope WHERE local_seq = :seq

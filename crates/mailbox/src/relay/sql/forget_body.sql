@@ -1,0 +1,1 @@
+DELETE FROM envelope_body WHERE local_seq = :seq

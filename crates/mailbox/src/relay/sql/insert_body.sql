@@ -1,0 +1,1 @@
+INSERT INTO envelope_body (local_seq, body) VALUES (:seq, :body)

@@ -1,0 +1,1 @@
+UPDATE envelope SET place = local_seq WHERE local_seq = :seq

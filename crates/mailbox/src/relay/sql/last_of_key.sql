@@ -1,0 +1,1 @@
+SELECT envelope_id FROM envelope WHERE status < 2 AND order_key = :order_key ORDER BY place DESC, local_seq DESC LIMIT 1

@@ -1,0 +1,1 @@
+INSERT INTO meta (k, v) VALUES (:k, :v) ON CONFLICT (k) DO UPDATE SET v = excluded.v

@@ -1,0 +1,299 @@
+//! The relay's file: order, leases, conditions, ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mailbox::relay::{
+    Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, Response, Source, Start, Stored,
+    Successor, Taken, Task, Telling, Withdrawn,
+};
+use model::relay::{Answer, Fenced, Outcome, Precondition, Status};
+use model::route_class::{OrderKey, RouteClass};
+use model::{Fingerprint, OsEntropy, Timestamp};
+
+struct Stage {
+    envelopes: Envelopes,
+    folder: tempfile::TempDir,
+}
+
+const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+fn days(days: u64) -> Timestamp {
+    NOW + Duration::from_secs(days * 86_400)
+}
+
+impl Stage {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let envelopes = Envelopes::open(folder.path().join("outbox.db"), Arc::new(OsEntropy), NOW).unwrap();
+        Self { envelopes, folder }
+    }
+
+    async fn store(&self, key: &str, order: &str, class: RouteClass, start: Start) -> Envelope {
+        match self.envelopes.store(new(key, order, class), start, NOW).await.unwrap() {
+            Stored::New(envelope) => *envelope,
+            Stored::Known { .. } => panic!("{key} is new"),
+        }
+    }
+
+    async fn claim(&self, now: Timestamp) -> Vec<Taken> {
+        let Claims { taken, .. } = self.envelopes.claim(now, 8).await.unwrap();
+        taken
+    }
+
+    async fn answer(&self, taken: &Taken, answer: Answer, etag: Option<&str>) -> Envelope {
+        let heard = Heard {
+            local_seq: taken.envelope.local_seq,
+            lease: taken.lease,
+            outcome_before: taken.envelope.outcome,
+            answer,
+            telling: Telling::Nobody,
+            response: Response { etag: etag.map(str::to_owned), ..Response::default() },
+            error: None,
+            retry_after: None,
+            random: 0,
+            now: NOW,
+        };
+        self.envelopes.settle(heard).await.unwrap().unwrap().envelope
+    }
+
+    async fn conclude(&self, taken: &Taken, fenced: Fenced) -> Envelope {
+        let (seq, lease) = (taken.envelope.local_seq, taken.lease);
+        self.envelopes.conclude(seq, lease, fenced, Response::default(), NOW).await.unwrap().unwrap()
+    }
+
+    async fn now(&self, envelope: &Envelope) -> Envelope {
+        self.envelopes.find(envelope.envelope_id).await.unwrap().unwrap()
+    }
+}
+
+fn new(key: &str, order: &str, class: RouteClass) -> NewEnvelope {
+    NewEnvelope {
+        idempotency_key: key.to_owned(),
+        fingerprint: Fingerprint::from_bytes([7; 32]),
+        method: "PATCH".to_owned(),
+        path: "/tasks/1".to_owned(),
+        query: None,
+        route_class: class,
+        order_key: OrderKey::parse(order).unwrap(),
+        precondition: (class == RouteClass::Replace).then_some(Precondition::UnmodifiedSince(NOW)),
+        chains: class == RouteClass::Replace,
+        source: Source::default(),
+        upstream_id: None,
+        created_at: NOW,
+        possible_duplicate_of: None,
+        body: b"{}".to_vec(),
+    }
+}
+
+fn keys(taken: &[Taken]) -> Vec<&str> {
+    taken.iter().map(|taken| taken.envelope.idempotency_key.as_str()).collect()
+}
+
+fn successor(key: &str, forced: bool) -> Successor {
+    Successor {
+        idempotency_key: key.to_owned(),
+        precondition: Some(Precondition::Match("\"43\"".into())),
+        body: None,
+        created_at: NOW,
+        resolution: "kept mine".into(),
+        forced,
+    }
+}
+
+#[test]
+fn the_sum_of_the_relays_migrations_is_the_checked_in_schema() {
+    sqlite::assert_schema_sum(&mailbox::relay::RELAY_SCHEMA);
+}
+
+#[tokio::test]
+async fn of_each_order_key_only_the_oldest_leaves() {
+    let relay = Stage::open();
+    for (key, order) in [("a1", "task:1"), ("a2", "task:1"), ("b1", "task:2")] {
+        relay.store(key, order, RouteClass::Replace, Start::Waiting).await;
+    }
+    let first = relay.claim(NOW).await;
+    assert_eq!(keys(&first), ["a1", "b1"]);
+    assert!(relay.claim(NOW).await.is_empty(), "two replayers never take one row");
+    relay.answer(&first[0], Answer::Busy, None).await;
+    assert!(relay.claim(NOW).await.is_empty(), "a2 waits for a1, which waits for its delay");
+    let again = relay.claim(NOW + Duration::from_secs(2)).await;
+    assert_eq!(keys(&again), ["a1"]);
+    relay.answer(&again[0], Answer::Committed, None).await;
+    assert_eq!(keys(&relay.claim(NOW).await), ["a2"]);
+}
+
+#[tokio::test]
+async fn a_barrier_waits_for_all_of_its_kind_and_all_of_its_kind_wait_for_it() {
+    let relay = Stage::open();
+    for (key, order) in [("a", "task:1"), ("all", "task:*"), ("b", "task:2"), ("w", "workplan:1")] {
+        relay.store(key, order, RouteClass::Replace, Start::Waiting).await;
+    }
+    let first = relay.claim(NOW).await;
+    assert_eq!(keys(&first), ["a", "w"]);
+    relay.answer(&first[0], Answer::Committed, None).await;
+    let second = relay.claim(NOW).await;
+    assert_eq!(keys(&second), ["all"]);
+    relay.answer(&second[0], Answer::Committed, None).await;
+    assert_eq!(keys(&relay.claim(NOW).await), ["b"]);
+}
+
+#[tokio::test]
+async fn a_conflict_holds_back_later_replaces_of_its_key_until_a_person_decides_and_nothing_else() {
+    let relay = Stage::open();
+    let mine = relay.store("a1", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("a2", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("note", "append:s /progress", RouteClass::Append, Start::Waiting).await;
+    relay.store("b1", "task:2", RouteClass::Replace, Start::Waiting).await;
+    let sent = relay.claim(NOW).await;
+    assert_eq!(keys(&sent), ["a1", "note", "b1"], "appends and other keys go on");
+    let asked = relay.answer(&sent[0], Answer::Conflict, None).await;
+    assert_eq!(
+        (asked.status, asked.outcome),
+        (Status::Queued, Outcome::Unknown),
+        "unfinished until it was asked about"
+    );
+    let asking = relay.claim(NOW).await;
+    assert!(matches!(asking[0].task, Task::Ask(_)));
+    assert_eq!(keys(&asking), ["a1"]);
+    assert_eq!(relay.conclude(&asking[0], Fenced::Retired).await.status, Status::Conflict);
+    assert!(relay.claim(NOW).await.is_empty(), "a2 is blocked");
+    assert_eq!(relay.envelopes.blocked().await.unwrap(), 1);
+    let (_, next) =
+        relay.envelopes.succeed(mine.envelope_id, successor("a1-again", false), NOW).await.unwrap();
+    assert_eq!(relay.now(&mine).await.superseded_by, Some(next.envelope_id));
+    let resolved = relay.claim(NOW).await;
+    assert_eq!(keys(&resolved), ["a1-again"], "the successor stands where its predecessor stood, before a2");
+    let Task::Send { precondition, .. } = &resolved[0].task else { panic!("it is sent") };
+    assert_eq!(precondition, &Some(Precondition::Match("\"43\"".into())));
+}
+
+#[tokio::test]
+async fn a_chain_goes_on_from_the_tag_its_predecessor_left() {
+    let relay = Stage::open();
+    relay.store("a1", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("a2", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("a3", "task:1", RouteClass::Replace, Start::Waiting).await;
+    let condition = |taken: &Taken| match &taken.task {
+        Task::Send { precondition, .. } => precondition.clone().unwrap(),
+        Task::Ask(_) => panic!("it is sent"),
+    };
+    let first = relay.claim(NOW).await;
+    assert_eq!(condition(&first[0]), Precondition::UnmodifiedSince(NOW));
+    relay.answer(&first[0], Answer::Committed, Some("\"9\"")).await;
+    let second = relay.claim(NOW).await;
+    assert_eq!(condition(&second[0]), Precondition::Match("\"9\"".into()));
+    relay.answer(&second[0], Answer::Lost, None).await;
+    let repeated = relay.claim(NOW + Duration::from_secs(5)).await;
+    assert_eq!(condition(&repeated[0]), Precondition::Match("\"9\"".into()), "the same on every attempt");
+    relay.answer(&repeated[0], Answer::Refused, None).await;
+    let asking = relay.claim(NOW).await;
+    relay.conclude(&asking[0], Fenced::Retired).await;
+    let third = relay.claim(NOW).await;
+    assert_eq!(condition(&third[0]), Precondition::UnmodifiedSince(NOW), "its own, never none");
+}
+
+#[tokio::test]
+async fn ce23_a_stale_replayer_cannot_bring_a_cancelled_envelope_back() {
+    let relay = Stage::open();
+    let row = relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
+    let stale = relay.claim(NOW).await;
+    assert!(matches!(
+        relay.envelopes.cancel(row.envelope_id, "withdrawn".into(), NOW).await,
+        Err(OperateError::Inflight)
+    ));
+    let later = NOW + Duration::from_secs(120);
+    let fresh = relay.claim(later).await;
+    assert_eq!(keys(&fresh), ["a"], "the lease ran out");
+    relay.answer(&fresh[0], Answer::Busy, None).await;
+    let Withdrawn::Asking(_) =
+        relay.envelopes.cancel(row.envelope_id, "withdrawn".into(), later).await.unwrap()
+    else {
+        panic!("it may have left")
+    };
+    let asking = relay.claim(later).await;
+    assert_eq!(relay.conclude(&asking[0], Fenced::Retired).await.status, Status::Cancelled);
+    relay.answer(&stale[0], Answer::Lost, None).await;
+    assert_eq!(relay.now(&row).await.status, Status::Cancelled);
+    relay.answer(&stale[0], Answer::Committed, None).await;
+    let told = relay.now(&row).await;
+    assert_eq!((told.status, told.late_ack_at), (Status::Cancelled, Some(NOW)), "noted, not undone");
+}
+
+#[tokio::test]
+async fn what_was_on_the_wire_at_a_crash_waits_with_an_unknown_outcome() {
+    let relay = Stage::open();
+    let row = relay.store("a", "task:1", RouteClass::Append, Start::Live).await;
+    assert_eq!(row.status, Status::Inflight);
+    let Stage { envelopes, folder } = relay;
+    envelopes.close().await;
+    let envelopes = Envelopes::open(folder.path().join("outbox.db"), Arc::new(OsEntropy), NOW).unwrap();
+    let row = envelopes.find(row.envelope_id).await.unwrap().unwrap();
+    assert_eq!((row.status, row.outcome), (Status::Queued, Outcome::Unknown));
+}
+
+#[tokio::test]
+async fn past_thirteen_days_what_never_left_expires_and_what_may_have_left_is_asked_about() {
+    let relay = Stage::open();
+    let never = relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
+    let maybe = relay.store("b", "task:2", RouteClass::Append, Start::Live).await;
+    let live = Taken {
+        envelope: maybe.clone(),
+        lease: maybe.lease.unwrap(),
+        task: Task::Send { precondition: None, body: vec![] },
+    };
+    relay.answer(&live, Answer::Lost, None).await;
+    let claims = relay.envelopes.claim(days(13), 8).await.unwrap();
+    assert_eq!(claims.expired.len(), 1);
+    assert_eq!(
+        (relay.now(&never).await.status, relay.now(&never).await.outcome),
+        (Status::Expired, Outcome::NotSent)
+    );
+    assert!(matches!(claims.taken[0].task, Task::Ask(_)));
+    assert_eq!(relay.conclude(&claims.taken[0], Fenced::Unknown).await.outcome, Outcome::Unknown);
+    let refused = relay.envelopes.succeed(maybe.envelope_id, successor("b2", false), days(15)).await;
+    assert!(matches!(refused, Err(OperateError::Unknown)), "ce21: no successor without the upstream's word");
+    assert!(relay.envelopes.succeed(maybe.envelope_id, successor("b2", true), days(15)).await.is_ok());
+    assert!(relay.envelopes.succeed(never.envelope_id, successor("a2", false), days(15)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_key_is_stored_once_and_the_same_words_are_recognised() {
+    let relay = Stage::open();
+    relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
+    let mut other = new("a", "task:1", RouteClass::Append);
+    for (fingerprint, same) in [([7; 32], true), ([8; 32], false)] {
+        other.fingerprint = Fingerprint::from_bytes(fingerprint);
+        let Stored::Known { matches, .. } =
+            relay.envelopes.store(other.clone(), Start::Live, NOW).await.unwrap()
+        else {
+            panic!("the key is known")
+        };
+        assert_eq!(matches, same);
+    }
+}
+
+#[tokio::test]
+async fn done_envelopes_lose_their_body_at_once_and_their_row_after_a_day() {
+    let relay = Stage::open();
+    let row = relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
+    let sent = relay.claim(NOW).await;
+    relay.answer(&sent[0], Answer::Committed, None).await;
+    assert_eq!(relay.envelopes.bodies(row.local_seq).await.unwrap(), None);
+    assert_eq!(relay.envelopes.trim(NOW).await.unwrap(), 0);
+    assert_eq!(relay.envelopes.trim(days(1)).await.unwrap(), 1);
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_by_name_and_a_sound_one_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outbox.db");
+    assert_eq!(Envelopes::set_damaged_aside(&path, NOW).unwrap(), None);
+    std::fs::write(&path, b"SQLite format 3\0 and then nothing of the kind").unwrap();
+    let aside = Envelopes::set_damaged_aside(&path, NOW).unwrap().unwrap();
+    assert!(aside.path.exists() && !path.exists());
+    assert!(aside.path.file_name().unwrap().to_str().unwrap().starts_with("outbox.db.damaged-"));
+    let fresh = Envelopes::open(&path, Arc::new(OsEntropy), NOW).unwrap();
+    drop(fresh);
+    assert_eq!(Envelopes::set_damaged_aside(&path, NOW).unwrap(), None);
+}

@@ -1,0 +1,257 @@
+//! Turns: engaged once, rerun marked, ended with their reply in one transaction.
+
+use std::time::Duration;
+
+use mailbox::{
+    Arrived, BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, NewRow, Turn, TurnAsked,
+    TurnLostError,
+};
+use model::turn::{TurnMark, TurnOutcome, TurnState};
+use model::{ConversationId, DeliveryRung, MemberId, MessageId, Priority, TurnId};
+
+use crate::desk::{ANN, BOB, Desk, HOUR, message};
+
+const LEASE: Duration = Duration::from_secs(60);
+
+impl Desk {
+    fn turn_id(&self) -> TurnId {
+        TurnId::from_bytes(self.row_id().to_bytes())
+    }
+
+    fn asking(&self, agent: MemberId) -> BeginTurn {
+        BeginTurn {
+            turn: self.turn_id(),
+            agent,
+            asked: TurnAsked::Next,
+            holder: Some("a test".to_owned()),
+            lease_until: self.now + LEASE,
+            now: self.now,
+            broker_now: self.broker_now,
+        }
+    }
+
+    async fn begin(&self) -> Option<Turn> {
+        match self.mailbox.begin_turn(self.asking(BOB)).await.unwrap() {
+            Begun::Turn(turn) => Some(*turn),
+            Begun::Nothing => None,
+        }
+    }
+
+    async fn named(&self, message: MessageId) -> Result<Turn, BeginTurnError> {
+        let asked = BeginTurn { asked: TurnAsked::Message(message), ..self.asking(BOB) };
+        match self.mailbox.begin_turn(asked).await? {
+            Begun::Turn(turn) => Ok(*turn),
+            Begun::Nothing => panic!("a named message has a turn or a reason"),
+        }
+    }
+
+    fn reply(&self, id: &str) -> NewRow {
+        self.draft(BOB, id, "@ann", id)
+    }
+
+    async fn end(&self, turn: &Turn, reply: Option<NewRow>) -> Result<EndedTurn, EndTurnError> {
+        let (turn, outcome, now) = (turn.id, TurnOutcome::Processed, self.now);
+        self.mailbox.end_turn(EndTurn { turn, agent: BOB, outcome, error: None, reply, now }).await
+    }
+
+    async fn arrive(&self, mail: Vec<Arrived>) {
+        self.mailbox.record(mail, self.now, self.broker_now).await.unwrap();
+    }
+
+    async fn rung(&self, n: u64) -> (DeliveryRung, TurnMark) {
+        let rows = self.mailbox.inbox_by_id(message(n)).await.unwrap();
+        (rows[0].rung, rows[0].turn)
+    }
+
+    async fn outbox_rows(&self) -> u64 {
+        let counts = self.mailbox.outbox_counts().await.unwrap();
+        counts.pending + counts.inflight + counts.done + counts.dead + counts.aborted
+    }
+}
+
+fn in_conversation(n: u8, mail: Arrived) -> Arrived {
+    Arrived { conversation: ConversationId::from_bytes([n; 16]), ..mail }
+}
+
+#[tokio::test]
+async fn a_turn_engages_its_message_and_its_end_leaves_the_reply_in_the_outbox() {
+    let desk = Desk::open();
+    assert!(desk.begin().await.is_none());
+    desk.arrive(vec![desk.mail(1, BOB)]).await;
+    let turn = desk.begin().await.unwrap();
+    assert_eq!((turn.attempt, turn.redelivered, turn.message.id), (1, false, message(1)));
+    assert_eq!(turn.state, TurnState::Open { lease_until: desk.now + LEASE });
+    assert_eq!(desk.rung(1).await, (DeliveryRung::Engaged, TurnMark::Open));
+    let ended = desk.end(&turn, Some(desk.reply("r1"))).await.unwrap();
+    assert!(!ended.replayed && ended.reply.is_some());
+    assert_eq!(desk.rung(1).await, (DeliveryRung::Processed, TurnMark::Over));
+    assert_eq!(desk.outbox_rows().await, 1);
+    assert!(desk.begin().await.is_none());
+    assert!(matches!(desk.named(message(1)).await, Err(BeginTurnError::Over)));
+}
+
+#[tokio::test]
+async fn an_end_asked_again_is_answered_from_the_first_and_another_end_is_refused() {
+    let desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB)]).await;
+    let turn = desk.begin().await.unwrap();
+    let first = desk.end(&turn, Some(desk.reply("r1"))).await.unwrap();
+    let again = desk.end(&turn, Some(desk.reply("r1"))).await.unwrap();
+    assert_eq!((again.reply, again.replayed), (first.reply, true));
+    assert!(matches!(desk.end(&turn, Some(desk.reply("r2"))).await, Err(EndTurnError::Over)));
+    assert!(matches!(desk.end(&turn, None).await, Err(EndTurnError::Over)));
+    assert_eq!(desk.outbox_rows().await, 1);
+}
+
+#[tokio::test]
+async fn a_reply_whose_id_is_taken_by_other_words_leaves_the_turn_open() {
+    let desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB)]).await;
+    desk.mailbox.accept(desk.draft(BOB, "r1", "@ann", "other words")).await.unwrap();
+    let turn = desk.begin().await.unwrap();
+    assert!(matches!(
+        desk.end(&turn, Some(desk.reply("r1"))).await,
+        Err(EndTurnError::ReplyRefused(accepted)) if accepted.verdict != model::outbox::Verdict::Insert
+    ));
+    assert_eq!(desk.rung(1).await, (DeliveryRung::Engaged, TurnMark::Open));
+    desk.end(&turn, Some(desk.reply("r2"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_agent_has_one_open_turn_and_the_same_id_gives_it_again() {
+    let desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB), desk.mail(2, BOB), desk.mail(3, ANN)]).await;
+    let asked = desk.asking(BOB);
+    let Begun::Turn(first) = desk.mailbox.begin_turn(asked.clone()).await.unwrap() else { panic!("a turn") };
+    let Begun::Turn(again) = desk.mailbox.begin_turn(asked.clone()).await.unwrap() else { panic!("a turn") };
+    assert_eq!(first, again);
+    let refused = desk.mailbox.begin_turn(desk.asking(BOB)).await;
+    assert!(matches!(refused, Err(BeginTurnError::Open(open)) if open.id == first.id));
+    let other = desk.mailbox.begin_turn(desk.asking(ANN)).await.unwrap();
+    assert!(matches!(other, Begun::Turn(turn) if turn.message.id == message(3)), "another agent has its own");
+    desk.end(&first, None).await.unwrap();
+    assert!(matches!(desk.mailbox.begin_turn(asked).await, Err(BeginTurnError::Over)));
+}
+
+#[tokio::test]
+async fn a_lost_lease_is_an_interruption_one_rerun_is_marked_and_then_a_person_decides() {
+    let mut desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB), desk.mail(2, BOB)]).await;
+    let first = desk.begin().await.unwrap();
+    desk.advance(LEASE);
+    let second = desk.begin().await.unwrap();
+    assert_eq!((second.message.id, second.attempt, second.redelivered), (message(1), 2, true));
+    assert!(matches!(desk.end(&first, None).await, Err(EndTurnError::Lost)));
+    let lost = desk.mailbox.extend_turn(first.id, BOB, desk.now + HOUR).await;
+    assert!(matches!(lost, Err(TurnLostError::Lost)));
+    desk.advance(LEASE);
+    let next = desk.begin().await.unwrap();
+    assert_eq!(
+        (next.message.id, next.attempt),
+        (message(2), 1),
+        "the other message does not wait for a person"
+    );
+    assert_eq!(desk.rung(1).await, (DeliveryRung::Engaged, TurnMark::GivenUp));
+    let given_up = desk.mailbox.given_up(BOB, 10).await.unwrap();
+    assert_eq!(given_up.iter().map(|turn| turn.id).collect::<Vec<_>>(), [second.id]);
+    desk.end(&next, None).await.unwrap();
+    assert!(desk.begin().await.is_none());
+    let third = desk.named(message(1)).await.unwrap();
+    assert_eq!((third.attempt, third.redelivered), (3, true));
+    let states: Vec<&str> = desk
+        .mailbox
+        .turns_of(third.message.seq)
+        .await
+        .unwrap()
+        .iter()
+        .map(|turn| turn.state.word())
+        .collect();
+    assert_eq!(states, ["interrupted", "interrupted", "open"]);
+}
+
+#[tokio::test]
+async fn a_holder_that_is_late_still_ends_its_turn_while_nobody_took_the_message() {
+    let mut desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB)]).await;
+    let turn = desk.begin().await.unwrap();
+    desk.advance(LEASE * 2);
+    desk.mailbox.extend_turn(turn.id, BOB, desk.now + LEASE).await.unwrap();
+    let mark = desk.mailbox.interrupt_turn(turn.id, BOB, desk.now).await.unwrap();
+    assert_eq!(mark, TurnMark::Interrupted);
+    assert_eq!(desk.mailbox.interrupt_turn(turn.id, BOB, desk.now).await.unwrap(), mark);
+    desk.end(&turn, Some(desk.reply("late"))).await.unwrap();
+    assert_eq!(desk.rung(1).await, (DeliveryRung::Processed, TurnMark::Over));
+    assert!(desk.begin().await.is_none(), "it is not run again");
+    let over = desk.mailbox.interrupt_turn(turn.id, BOB, desk.now).await;
+    assert!(matches!(over, Err(TurnLostError::Over)));
+}
+
+#[tokio::test]
+async fn priority_orders_between_conversations_and_never_inside_one() {
+    let desk = Desk::open();
+    let with = |n: u64, conversation: u8, priority| {
+        in_conversation(conversation, Arrived { priority, ..desk.mail(n, BOB) })
+    };
+    desk.arrive(vec![
+        with(1, 1, Priority::Low),
+        with(2, 1, Priority::Now),
+        with(3, 2, Priority::Next),
+        with(4, 3, Priority::Now),
+        with(5, 2, Priority::Now),
+    ])
+    .await;
+    let mut order = Vec::new();
+    while let Some(turn) = desk.begin().await {
+        order.push(turn.message.history_id);
+        desk.end(&turn, None).await.unwrap();
+    }
+    assert_eq!(order, [4, 3, 5, 1, 2]);
+}
+
+#[tokio::test]
+async fn an_interrupted_message_goes_before_what_came_after_it_in_its_conversation() {
+    let desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB), Arrived { priority: Priority::Now, ..desk.mail(2, BOB) }]).await;
+    let turn = desk.begin().await.unwrap();
+    desk.mailbox.interrupt_turn(turn.id, BOB, desk.now).await.unwrap();
+    let again = desk.begin().await.unwrap();
+    assert_eq!((again.message.id, again.redelivered), (message(1), true));
+}
+
+#[tokio::test]
+async fn nobody_is_woken_for_a_message_past_its_deadline_and_it_holds_up_nobody() {
+    let mut desk = Desk::open();
+    let deadline = Some(desk.broker_now + HOUR);
+    desk.arrive(vec![Arrived { deliver_by: deadline, ..desk.mail(1, BOB) }, desk.mail(2, BOB)]).await;
+    assert!(desk.mailbox.has_turn(BOB, desk.now, desk.broker_now).await.unwrap());
+    desk.advance(HOUR);
+    let turn = desk.begin().await.unwrap();
+    assert_eq!(turn.message.id, message(2));
+    desk.end(&turn, None).await.unwrap();
+    assert!(!desk.mailbox.has_turn(BOB, desk.now, desk.broker_now).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_an_earlier_life_of_the_inbox_may_have_had_is_marked_at_its_first_attempt() {
+    let desk = Desk::open();
+    desk.arrive(vec![Arrived { redelivered: true, ..desk.mail(1, BOB) }]).await;
+    let turn = desk.begin().await.unwrap();
+    assert_eq!((turn.attempt, turn.redelivered), (1, true));
+}
+
+#[tokio::test]
+async fn a_crash_forgets_no_attempt() {
+    let mut desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB)]).await;
+    let turn = desk.begin().await.unwrap();
+    desk.crash();
+    assert_eq!(desk.mailbox.open_turn(BOB).await.unwrap().map(|open| open.id), Some(turn.id));
+    desk.mailbox.interrupt_turn(turn.id, BOB, desk.now).await.unwrap();
+    desk.crash();
+    let again = desk.begin().await.unwrap();
+    assert_eq!((again.attempt, again.redelivered), (2, true));
+    desk.end(&again, Some(desk.reply("r"))).await.unwrap();
+    desk.crash();
+    assert_eq!(desk.rung(1).await, (DeliveryRung::Processed, TurnMark::Over));
+    assert_eq!(desk.outbox_rows().await, 1);
+}

@@ -1,0 +1,77 @@
+//! Whether it is worth dialling the upstream.
+
+use std::time::Duration;
+
+use crate::limits;
+
+/// Counts connections that could not be made. Time is the monotonic clock's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Breaker {
+    failures: u32,
+    opened_at: Option<Duration>,
+    probed_at: Option<Duration>,
+}
+
+/// What it says now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakerState {
+    /// Dial.
+    Closed,
+    /// Do not dial; the next probe is due in so long.
+    Open(Duration),
+}
+
+impl Breaker {
+    /// The upstream answered, with whatever.
+    pub fn answered(&mut self) {
+        *self = Self::default();
+    }
+
+    /// It could not be dialled.
+    pub fn unreachable(&mut self, now: Duration) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= limits::BREAKER_FAILURES_MAX {
+            self.opened_at.get_or_insert(now);
+            self.probed_at = Some(now);
+        }
+    }
+
+    /// What to do now.
+    pub fn state(&self, now: Duration) -> BreakerState {
+        match (self.opened_at, self.probed_at) {
+            (Some(_), Some(probed)) => {
+                BreakerState::Open((probed + limits::BREAKER_PROBE_EVERY).saturating_sub(now))
+            }
+            (_, _) => BreakerState::Closed,
+        }
+    }
+
+    /// How long it has been open.
+    pub fn away_for(&self, now: Duration) -> Option<Duration> {
+        self.opened_at.map(|opened| now.saturating_sub(opened))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_opens_at_the_third_failure_and_closes_at_any_answer() {
+        let at = Duration::from_secs;
+        let mut breaker = Breaker::default();
+        for _ in 0..2 {
+            breaker.unreachable(at(10));
+            assert_eq!(breaker.state(at(10)), BreakerState::Closed);
+        }
+        breaker.unreachable(at(10));
+        assert_eq!(breaker.state(at(10)), BreakerState::Open(at(2)));
+        assert_eq!(breaker.state(at(11)), BreakerState::Open(at(1)));
+        assert_eq!(breaker.state(at(60)), BreakerState::Open(at(0)));
+        breaker.unreachable(at(60));
+        assert_eq!(breaker.state(at(60)), BreakerState::Open(at(2)));
+        assert_eq!(breaker.away_for(at(60)), Some(at(50)));
+        breaker.answered();
+        assert_eq!((breaker.state(at(60)), breaker.away_for(at(60))), (BreakerState::Closed, None));
+    }
+}

@@ -1,0 +1,103 @@
+//! What must still hold at the upstream when a waiting write arrives.
+
+use std::fmt;
+
+use super::{Outcome, Status};
+use crate::clock::Timestamp;
+
+/// The condition a write is sent under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// The resource still has this entity tag.
+    Match(String),
+    /// The resource has not changed since.
+    UnmodifiedSince(Timestamp),
+}
+
+impl Precondition {
+    /// The text at rest.
+    pub fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    /// A stored one.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.split_once(' ')? {
+            ("match", tag) => Some(Precondition::Match(tag.to_owned())),
+            ("unmodified-since", at) => at.parse().ok().map(Precondition::UnmodifiedSince),
+            _ => None,
+        }
+    }
+
+    /// What a replace is sent under: the caller's own condition, else the last tag seen of the resource, else that
+    /// nothing changed since the caller asked.
+    pub fn of(asked: Option<String>, seen: Option<String>, now: Timestamp) -> Self {
+        asked.or(seen).map_or(Precondition::UnmodifiedSince(now), Precondition::Match)
+    }
+}
+
+impl fmt::Display for Precondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Precondition::Match(tag) => write!(f, "match {tag}"),
+            Precondition::UnmodifiedSince(at) => write!(f, "unmodified-since {at}"),
+        }
+    }
+}
+
+/// The condition of an envelope that waited behind another of its resource: the tag that one left behind when it was
+/// committed; otherwise its own, never none.
+pub fn effective(own: Precondition, predecessor: Option<(Status, Outcome, Option<String>)>) -> Precondition {
+    match predecessor {
+        Some((Status::Done, Outcome::Committed, Some(tag))) => Precondition::Match(tag),
+        Some(_) | None => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ce18_a_replace_always_has_a_condition_from_the_best_source() {
+        let now = Timestamp::from_micros(7);
+        let tag = |text: &str| Some(text.to_owned());
+        for (asked, seen, expected) in [
+            (tag("\"1\""), tag("\"2\""), Precondition::Match("\"1\"".into())),
+            (None, tag("\"2\""), Precondition::Match("\"2\"".into())),
+            (None, None, Precondition::UnmodifiedSince(now)),
+        ] {
+            assert_eq!(Precondition::of(asked, seen, now), expected);
+        }
+    }
+
+    #[test]
+    fn a_chain_goes_on_from_a_committed_predecessor_and_from_its_own_condition_otherwise() {
+        let own = || Precondition::Match("\"own\"".into());
+        let tag = || Some("\"next\"".to_owned());
+        assert_eq!(
+            effective(own(), Some((Status::Done, Outcome::Committed, tag()))),
+            Precondition::Match("\"next\"".into())
+        );
+        for predecessor in [
+            None,
+            Some((Status::Done, Outcome::Committed, None)),
+            Some((Status::Conflict, Outcome::NotCommitted, tag())),
+            Some((Status::Rejected, Outcome::NotCommitted, tag())),
+            Some((Status::Expired, Outcome::Unknown, tag())),
+            Some((Status::Cancelled, Outcome::Unknown, tag())),
+            Some((Status::Superseded, Outcome::NotCommitted, tag())),
+        ] {
+            assert_eq!(effective(own(), predecessor), own());
+        }
+    }
+
+    #[test]
+    fn conditions_read_back() {
+        let now = Timestamp::from_micros(1_798_761_600_000_001);
+        for condition in [Precondition::Match("W/\"a b\"".into()), Precondition::UnmodifiedSince(now)] {
+            assert_eq!(Precondition::parse(&condition.to_text()), Some(condition));
+        }
+        assert_eq!(Precondition::parse("never"), None);
+    }
+}

@@ -1,0 +1,19 @@
+//! `postrider relay`: the edge relay, its outbox and its checklist.
+
+mod doctor;
+mod door;
+mod outbox;
+mod replay;
+mod serve;
+
+use super::Context;
+use crate::args;
+use crate::failure::{Exit, Failure};
+
+pub async fn run(asked: args::Relay, context: &Context) -> Result<Exit, Failure> {
+    match asked {
+        args::Relay::Serve(asked) => serve::run(*asked, context).await,
+        args::Relay::Outbox(asked) => outbox::run(asked, context).await,
+        args::Relay::Doctor => doctor::run(context).await,
+    }
+}

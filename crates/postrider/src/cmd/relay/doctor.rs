@@ -1,0 +1,114 @@
+//! `postrider relay doctor`: the checklist after an outage, gone through.
+
+use wire::relay::RelayStatus;
+
+use super::door::{RelayDoor, folder};
+use crate::cmd::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::Form;
+
+/// One line of the checklist.
+struct Finding {
+    word: &'static str,
+    text: String,
+    fix: Option<&'static str>,
+}
+
+pub async fn run(context: &Context) -> Result<Exit, Failure> {
+    let output = &context.output;
+    let status: RelayStatus = RelayDoor::of(&context.home)?.get("/status").await?;
+    let mut findings = findings(&status);
+    findings.extend(set_aside(&folder(&context.home)));
+    let acts = findings.iter().filter(|finding| finding.word != "fine").count();
+    match output.form() {
+        Form::Json => output.json(&serde_json::json!({
+            "findings": acts,
+            "checks": findings.iter().map(|finding| serde_json::json!({
+                "word": finding.word, "text": finding.text, "fix": finding.fix,
+            })).collect::<Vec<_>>(),
+        })),
+        Form::Quiet => output.text(&acts.to_string()),
+        Form::Text => {
+            output.text(&format!("{} checks, {acts} findings", findings.len()));
+            output.text("");
+            for finding in &findings {
+                output.fact(finding.word, &finding.text);
+                if let Some(fix) = finding.fix {
+                    output.fact("fix", fix);
+                }
+            }
+        }
+    }
+    Ok(if acts == 0 { Exit::Done } else { Exit::Refused })
+}
+
+fn findings(status: &RelayStatus) -> Vec<Finding> {
+    let check = |holds: bool, word, fine: String, bad: String, fix| match holds {
+        true => Finding { word: "fine", text: fine, fix: None },
+        false => Finding { word, text: bad, fix: Some(fix) },
+    };
+    let waits = status.queued - status.blocked.min(status.queued);
+    vec![
+        check(
+            status.reachable,
+            "act",
+            format!("1  {} answers", status.upstream),
+            format!("1  {} does not answer", status.upstream),
+            "bring the upstream back; the relay looks every 2 s",
+        ),
+        check(
+            status.paused.is_none() && status.forward_only.is_none(),
+            "act",
+            "2  writes are stored and replayed".to_owned(),
+            format!("2  {}", status.paused.as_deref().or(status.forward_only.as_deref()).unwrap_or_default()),
+            "postrider relay outbox replay      after the cause is gone",
+        ),
+        check(
+            waits == 0,
+            "warn",
+            "3  nothing waits".to_owned(),
+            format!("3  {waits} writes wait, {} of unknown outcome", status.unknown),
+            "postrider relay outbox replay",
+        ),
+        check(
+            status.conflict + status.rejected + status.expired == 0,
+            "act",
+            "4  nothing to review".to_owned(),
+            format!(
+                "4  {} conflicts, {} rejected, {} expired wait for a person",
+                status.conflict, status.rejected, status.expired
+            ),
+            "postrider relay outbox list --status conflict",
+        ),
+        check(
+            status.age_alarm.is_none(),
+            "warn",
+            "   no write is older than 7 days".to_owned(),
+            "   a write waits for more than 7 days; at 13 it is not sent by itself".to_owned(),
+            "postrider relay outbox list --status queued",
+        ),
+        Finding {
+            word: "fine",
+            text: "5  then make fix-consistency REPO=state-hub, where files are canonical".to_owned(),
+            fix: None,
+        },
+        Finding {
+            word: "fine",
+            text: format!("6  for the progress note: {} done in 24 h, {} queued", status.done, status.queued),
+            fix: None,
+        },
+    ]
+}
+
+/// Damaged files of earlier starts: somebody should look at them once.
+fn set_aside(folder: &std::path::Path) -> Option<Finding> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let named = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let found =
+        entries.filter_map(named).find(|name| name.contains(".damaged-") && !name.ends_with("-wal"))?;
+    Some(Finding {
+        word: "warn",
+        text: format!("   a damaged outbox is set aside as {found}"),
+        fix: Some("look through it, then move it away"),
+    })
+}

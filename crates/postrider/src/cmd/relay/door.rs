@@ -1,0 +1,78 @@
+//! The command line's side of the relay's operator door.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use daemon::home::Home;
+use http::Method;
+use model::{ErrorCode, limits};
+use net::client::{Ask, Client, ClientError, Target};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+use crate::home;
+
+/// The relay of one home.
+pub struct RelayDoor {
+    client: Client,
+    shown: String,
+}
+
+/// The relay's folder.
+pub fn folder(home: &Home) -> PathBuf {
+    home.root().join("relay")
+}
+
+/// Where its socket is.
+pub fn socket(home: &Home) -> Result<PathBuf, Failure> {
+    net::local::socket_path(&folder(home).join("sock"), home::runtime_dir().as_deref())
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+impl RelayDoor {
+    /// The door of `home`.
+    pub fn of(home: &Home) -> Result<Self, Failure> {
+        let socket = socket(home)?;
+        let shown = home::shown(&socket);
+        Ok(Self { client: Client::new(Target::Unix(socket)), shown })
+    }
+
+    /// `GET path`.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::GET, format!("/v1/relay{path}"))).await
+    }
+
+    /// `POST path`.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
+        let patience = limits::RELAY_ANSWER_TIMEOUT + Duration::from_secs(10);
+        self.ask(Ask::new(Method::POST, format!("/v1/relay{path}")).json(body).timeout(patience)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, Failure> {
+        let answer = self.client.ask(ask).await.map_err(|error| self.failure(error))?;
+        answer.json().map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: ClientError) -> Failure {
+        match error {
+            ClientError::NotRunning { .. } | ClientError::Timeout | ClientError::Broken(_) => {
+                Failure::unreachable(
+                    ErrorCode::RelayNotRunning,
+                    format!("no relay answers at {}", self.shown),
+                )
+                .line("What waits stays on disk.")
+                .fix("postrider relay serve --upstream URL")
+            }
+            ClientError::Refused { body, .. } => {
+                let code = ErrorCode::parse(&body.error).unwrap_or(ErrorCode::InvalidRequest);
+                let mut failure = Failure::refused(code, body.message).fix(code.remedy());
+                failure.more = body.more;
+                failure
+            }
+            ClientError::Unreadable(_) | ClientError::NoUpgrade | ClientError::BadPath => {
+                Failure::refused(ErrorCode::InvalidRequest, error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `postrider relay outbox`: what waits, and what a person may do about it.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::Context as _;
+use model::limits;
+use wire::relay::{Acted, EnvelopePage, EnvelopeView, RelayStatus, ResolveRequest, RetryRequest};
+
+use super::door::RelayDoor;
+use super::replay;
+use crate::args;
+use crate::clock::clock;
+use crate::cmd::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::{Form, Output, age, short_id};
+
+pub async fn run(asked: args::RelayOutbox, context: &Context) -> Result<Exit, Failure> {
+    let (door, output) = (RelayDoor::of(&context.home)?, &context.output);
+    match asked {
+        args::RelayOutbox::Status => status(&door, output).await?,
+        args::RelayOutbox::List { status, limit } => list(&door, status.as_deref(), limit, output).await?,
+        args::RelayOutbox::Inspect { id } => inspect(&door, &id, output).await?,
+        args::RelayOutbox::Replay { upstream_url, force_upstream, timeout } => {
+            return replay::run(&door, upstream_url, force_upstream, timeout, output).await;
+        }
+        args::RelayOutbox::Export { output: file } => export(&door, &file, output).await?,
+        args::RelayOutbox::Retry { id, force_duplicate } => {
+            let request = RetryRequest { force_duplicate };
+            acted(&door.post(&format!("/envelopes/{id}/retry"), &request).await?, output);
+        }
+        args::RelayOutbox::Cancel { id } => {
+            acted(&door.post(&format!("/envelopes/{id}/cancel"), &serde_json::json!({})).await?, output);
+        }
+        args::RelayOutbox::Resolve { id, keep, drop, edit } => {
+            let request = choice(keep, drop, edit.as_deref())?;
+            acted(&door.post(&format!("/envelopes/{id}/resolve"), &request).await?, output);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn status(door: &RelayDoor, output: &Output) -> Result<(), Failure> {
+    let status: RelayStatus = door.get("/status").await?;
+    match output.form() {
+        Form::Json => output.json(&status),
+        Form::Quiet => output.text(&status.queued.to_string()),
+        Form::Text => print_status(&status, output),
+    }
+    Ok(())
+}
+
+/// The relay's standing for people.
+pub fn print_status(status: &RelayStatus, output: &Output) {
+    let away = match status.away_seconds {
+        Some(seconds) => format!("away {} min", seconds / 60),
+        None => {
+            status.upstream_id.as_deref().map_or_else(|| "answers".to_owned(), |id| format!("answers, {id}"))
+        }
+    };
+    output.fact("upstream", &format!("{} {away}", status.upstream));
+    let oldest = status.oldest_queued_at.as_deref().and_then(|at| at.parse().ok());
+    let oldest = oldest.map(|at| format!(", oldest {}", age(at, clock().now()))).unwrap_or_default();
+    output.fact(
+        "queued",
+        &format!("{}{oldest}: {} not_sent, {} unknown", status.queued, status.not_sent, status.unknown),
+    );
+    output.fact(
+        "conflict",
+        &format!(
+            "{:<6} rejected {:<6} expired {:<6} done {} (kept 24 h)",
+            status.conflict, status.rejected, status.expired, status.done
+        ),
+    );
+    if status.blocked > 0 {
+        output.fact("", &format!("{} of the queued wait for a person's word on a conflict.", status.blocked));
+    }
+    if let Some(alarm) = &status.age_alarm {
+        let when = if alarm == "last" { "within a day" } else { "at 13 days" };
+        output.fact("warn", &format!("the oldest expires {when}, and is then not sent by itself"));
+    }
+    for (word, text) in
+        [("paused", &status.paused), ("aside", &status.set_aside), ("warn", &status.forward_only)]
+    {
+        if let Some(text) = text {
+            output.fact(word, text);
+        }
+    }
+}
+
+async fn list(door: &RelayDoor, status: Option<&str>, limit: usize, output: &Output) -> Result<(), Failure> {
+    let filter = status.map(|status| format!("&status={status}")).unwrap_or_default();
+    let page: EnvelopePage = door.get(&format!("/envelopes?limit={limit}{filter}")).await?;
+    let rows: Vec<&EnvelopeView> =
+        page.envelopes.iter().filter(|row| status.is_some() || row.status != "done").collect();
+    match output.form() {
+        Form::Json => rows.iter().for_each(|row| output.json(row)),
+        Form::Quiet => rows.iter().for_each(|row| output.text(&row.envelope_id)),
+        Form::Text => {
+            output.text("ROW     STATE      OUTCOME        ASKED    TRIES  WRITE");
+            rows.iter().for_each(|row| output.text(&line(row)));
+        }
+    }
+    Ok(())
+}
+
+fn line(row: &EnvelopeView) -> String {
+    let asked = row.queued_at.parse().map_or_else(|_| String::new(), |at| age(at, clock().now()));
+    format!(
+        "{:<6}  {:<9}  {:<13}  {asked:<7}  {:>5}  {} {}",
+        short_id(&row.envelope_id),
+        row.status,
+        row.outcome,
+        row.attempts,
+        row.method,
+        row.path
+    )
+}
+
+async fn inspect(door: &RelayDoor, id: &str, output: &Output) -> Result<(), Failure> {
+    let row: EnvelopeView = door.get(&format!("/envelopes/{id}")).await?;
+    match output.form() {
+        Form::Json => output.json(&row),
+        Form::Quiet => output.text(&row.envelope_id),
+        Form::Text => print_envelope(&row, output),
+    }
+    Ok(())
+}
+
+fn print_envelope(row: &EnvelopeView, output: &Output) {
+    output.fact_with_id(&row.status, &row.outcome, &row.envelope_id);
+    output.fact("write", &format!("{} {}", row.method, row.path));
+    output.fact("key", &row.idempotency_key);
+    output.fact("order", &row.order_key);
+    output.fact("asked", &format!("{}, {} tries", row.queued_at, row.attempts));
+    for (word, text) in [
+        ("base", &row.precondition),
+        ("last", &row.last_error),
+        ("ends", &row.ending),
+        ("decided", &row.resolution),
+        ("replaced", &row.superseded_by),
+    ] {
+        if let Some(text) = text {
+            output.fact(word, &crate::output::harmless(text));
+        }
+    }
+    for (word, body) in [("mine", &row.mine), ("theirs", &row.theirs)] {
+        if let Some(body) = body {
+            output.fact(word, &crate::output::harmless(&body.to_string()));
+        }
+    }
+    if row.status == "conflict" {
+        let id = short_id(&row.envelope_id);
+        output.fact("fix", &format!("postrider relay outbox resolve {id} --drop     keep the hub's"));
+        output
+            .fact("", &format!("postrider relay outbox resolve {id} --keep     yours, on the version shown"));
+    }
+}
+
+fn choice(keep: bool, drop: bool, edit: Option<&Path>) -> Result<ResolveRequest, Failure> {
+    let request = |choice: &str, body| ResolveRequest { choice: choice.to_owned(), seen_etag: None, body };
+    match (keep, drop, edit) {
+        (true, false, None) => Ok(request("keep", None)),
+        (false, true, None) => Ok(request("drop", None)),
+        (false, false, Some(file)) => {
+            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            let body = serde_json::from_str(&text)
+                .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+            Ok(request("edit", Some(body)))
+        }
+        _ => Err(Failure::usage("say --keep, --drop or --edit FILE")),
+    }
+}
+
+fn acted(acted: &Acted, output: &Output) {
+    match output.form() {
+        Form::Json => output.json(acted),
+        Form::Quiet => output.text(&acted.successor.as_ref().unwrap_or(&acted.envelope).envelope_id),
+        Form::Text => {
+            output.fact_with_id(&acted.did, &acted.envelope.outcome, &acted.envelope.envelope_id);
+            if let Some(next) = &acted.successor {
+                output.fact_with_id("queued", "in its place", &next.envelope_id);
+            }
+            if let Some(warning) = &acted.warning {
+                output.fact("warn", warning);
+            }
+        }
+    }
+}
+
+async fn export(door: &RelayDoor, file: &Path, output: &Output) -> Result<(), Failure> {
+    let shown = || file.display().to_string();
+    let mut out = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)
+        .map_err(|error| Failure::usage(format!("{} cannot be made: {error}", file.display())))?;
+    let (mut after, mut rows) = (0, 0);
+    loop {
+        let path = format!("/envelopes?bodies=true&after={after}&limit={}", limits::PAGE_ROWS_DEFAULT);
+        let page: EnvelopePage = door.get(&path).await?;
+        let Some(last) = page.envelopes.last() else { break };
+        after = last.local_seq;
+        for row in &page.envelopes {
+            let line = serde_json::to_string(row).context("an envelope is JSON")?;
+            writeln!(out, "{line}").with_context(shown)?;
+            rows += 1;
+        }
+    }
+    out.sync_all().with_context(shown)?;
+    match output.form() {
+        Form::Json => output.json(&serde_json::json!({"exported": rows, "file": file})),
+        Form::Quiet => output.text(&rows.to_string()),
+        Form::Text => output.fact("exported", &format!("{rows} envelopes to {}", file.display())),
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Every subcommand on a closed pipe, without a daemon, and in a foreign home: none panics, each says what is wrong.
+//!
+//! The list is read from the binary's own help, so that a command added later is in it.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use testkit::bin::{Binary, Home};
+use testkit::wait_for;
+
+use super::{home, up};
+
+/// A command that waits for something by nature is ended after this.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// Words each command needs to be more than wrong usage.
+const ARGUMENTS: &[(&str, &[&str])] = &[
+    ("send", &["me", "hi"]),
+    ("reply", &["abcdef", "hi"]),
+    ("explain", &["never-sent"]),
+    ("join", &["http://127.0.0.1:1#i=x&k=y"]),
+    ("topic history", &["general"]),
+    ("topic create", &["general"]),
+    ("topic subscribe", &["general"]),
+    ("topic unsubscribe", &["general"]),
+    ("agent add", &["ci"]),
+    ("agent run", &["ci", "--drain", "--", "true"]),
+    ("mesh leave", &["other"]),
+    ("mesh resume", &["other"]),
+    ("token revoke", &["1"]),
+    ("webhook add", &["hook", "http://127.0.0.1:1/"]),
+    ("webhook remove", &["hook"]),
+    ("webhook rotate", &["hook"]),
+    ("daemon outbox inspect", &["abcdef"]),
+    ("daemon outbox requeue", &["--id", "abcdef"]),
+    ("daemon outbox abort", &["abcdef"]),
+    ("broker serve", &["--listen", "127.0.0.1:0"]),
+    ("up", &["--listen", "127.0.0.1:0"]),
+];
+
+/// Those that make, change or run a home by nature; on a foreign or missing one they are started elsewhere.
+const SERVING: &[&str] = &["up", "broker serve", "daemon up", "demo"];
+
+fn subcommands(path: &[String]) -> Vec<String> {
+    let help = Command::new(env!("CARGO_BIN_EXE_postrider")).args(path).arg("--help").output().unwrap();
+    let text = String::from_utf8(help.stdout).unwrap();
+    let Some((_, commands)) = text.split_once("\nCommands:\n") else { return Vec::new() };
+    let lines = commands.lines().take_while(|line| line.starts_with("  "));
+    let names =
+        lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).filter(|name| !name.is_empty());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// Every command that has none below it, as its words.
+fn leaves() -> Vec<Vec<String>> {
+    let (mut open, mut leaves) = (vec![Vec::new()], Vec::new());
+    while let Some(path) = open.pop() {
+        let below = subcommands(&path);
+        if below.is_empty() {
+            leaves.push(path);
+            continue;
+        }
+        open.extend(below.into_iter().map(|name| path.iter().cloned().chain([name]).collect()));
+    }
+    leaves
+}
+
+fn words(path: &[String]) -> Vec<String> {
+    let name = path.join(" ");
+    let more = ARGUMENTS.iter().find(|(command, _)| *command == name).map_or(&[][..], |(_, more)| more);
+    path.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect()
+}
+
+/// Runs to its end, or to its bound; a command that serves is ended as a person would.
+fn ended(home: &Path, args: &[String], closed: bool) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    command.args(args).env("POSTRIDER_HOME", home).env("HOME", home.parent().unwrap_or(home));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    if closed {
+        drop(child.stdout.take());
+    }
+    let _ = wait_for("the command's end", BOUND, || child.try_wait().unwrap());
+    if child.try_wait().unwrap().is_none() {
+        child.kill().unwrap();
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn assert_calm(case: &str, args: &[String], output: &Output) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("panicked"), "{case}: postrider {args:?}: {said}");
+    assert_ne!(output.status.code(), Some(101), "{case}: postrider {args:?}: {said}");
+}
+
+#[test]
+fn the_list_holds_the_commands_there_are() {
+    let leaves = leaves();
+    let names: BTreeSet<String> = leaves.iter().map(|path| path.join(" ")).collect();
+    for known in ["send", "explain", "agent run", "daemon outbox list", "broker check", "up"] {
+        assert!(names.contains(known), "{names:?}");
+    }
+    for (name, _) in ARGUMENTS {
+        let below = names.iter().any(|known| known == name);
+        assert!(below || name.starts_with("webhook"), "{name} is no command any more");
+    }
+}
+
+#[test]
+fn no_command_panics_when_nobody_reads_its_output() {
+    let home = home();
+    let product = up(&home);
+    product.cli(&["agent", "add", "ci"]).unwrap().done();
+    for path in leaves() {
+        let name = path.join(" ");
+        if SERVING.contains(&name.as_str())
+            || name == "down"
+            || name == "daemon down"
+            || name == "watch"
+            || name == "mcp"
+        {
+            continue;
+        }
+        for form in [None, Some("--json")] {
+            let args: Vec<String> = form.map(str::to_owned).into_iter().chain(words(&path)).collect();
+            assert_calm("closed pipe", &args, &ended(&home.path(), &args, true));
+        }
+    }
+    let closed = ended(&home.path(), &["daemon".to_owned(), "down".to_owned()], true);
+    assert_calm("closed pipe", &["daemon down".to_owned()], &closed);
+}
+
+#[test]
+fn no_command_panics_without_a_daemon() {
+    for path in leaves() {
+        let name = path.join(" ");
+        if SERVING.contains(&name.as_str()) || name == "agent run" || name == "mcp" {
+            continue;
+        }
+        let home = Home::new(Binary::at(env!("CARGO_BIN_EXE_postrider"))).unwrap();
+        let args = words(&path);
+        let output = ended(&home.path(), &args, false);
+        assert_calm("no daemon", &args, &output);
+        assert!(output.status.code().is_some(), "{args:?} did not end: {output:?}");
+    }
+}
+
+#[test]
+fn no_command_panics_in_a_home_that_is_no_home() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, b"no folder").unwrap();
+    let locked = folder.path().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o500)).unwrap();
+    for path in leaves() {
+        let name = path.join(" ");
+        if name == "mcp" || name == "demo" {
+            continue;
+        }
+        for home in [file.join("below"), locked.join("below")] {
+            // Whoever may write everywhere makes a home there, and serves it.
+            if SERVING.contains(&name.as_str()) && home.starts_with(&locked) {
+                continue;
+            }
+            let args = words(&path);
+            let output = ended(&home, &args, false);
+            assert_calm("foreign home", &args, &output);
+        }
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"no folder");
+}

@@ -1,0 +1,22 @@
+//! Explain against the driver's own log: the small run of `cargo xtask prove explain`.
+
+use testkit::bin::Binary;
+use testkit::explained::{Outcome, Plan, run};
+
+fn told(histories: u64, never: u64, faults: &[&str]) -> Outcome {
+    let binary = Binary::at(env!("CARGO_BIN_EXE_postrider"));
+    let faults = faults.iter().map(|fault| (*fault).to_owned()).collect();
+    run(&Plan { binary, histories, never, seed: 1, faults }).unwrap()
+}
+
+#[test]
+fn ten_histories_with_faults_are_explained_as_they_were() {
+    let outcome = told(10, 20, &[]);
+    assert!(outcome.holds(), "{:#?}", outcome.wrong);
+    assert!(!outcome.deaths.is_empty() && outcome.asked > 50, "{outcome:?}");
+}
+
+#[test]
+fn an_explanation_that_is_ahead_of_the_facts_is_found() {
+    assert!(!told(3, 0, &["bug:daemon.explain_optimism"]).holds());
+}

@@ -1,0 +1,315 @@
+//! The drainer: looks whether the upstream is back, then carries what waits to it, in order and paced.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http_body_util::{BodyExt, Limited};
+use mailbox::relay::{Envelopes, Heard, Response as Kept, Taken, Task, Telling};
+use model::limits;
+use model::relay::{Answer, BreakerState, Move, Outcome, Precondition, Status};
+use model::route_class::RouteClass;
+use sqlite::StorageError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::relay::{AGENT_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of};
+
+use crate::relay::{Shared, UPSTREAM_ID};
+use crate::upstream::{Seen, SendError};
+use crate::{ask, head, live, online};
+
+/// Between two looks when nothing wakes the drainer.
+const LOOK_EVERY: Duration = limits::SAFETY_POLL_EVERY;
+/// Between two rounds of forgetting what was done long ago.
+const TRIM_EVERY: Duration = limits::JANITOR_EVERY;
+/// A burst this long may catch up with the pace: timers are not finer.
+const PACE_SLACK: Duration = Duration::from_millis(5);
+
+/// Replays until `stop`.
+pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let Some(envelopes) = shared.envelopes.clone() else { return stop.cancelled().await };
+    let mut drainer = Drainer {
+        trimmed_at: shared.clock.monotonic(),
+        next_slot: Duration::ZERO,
+        was_away: false,
+        shared,
+        envelopes,
+        under_way: JoinSet::new(),
+    };
+    loop {
+        let pause = match drainer.round().await {
+            Ok(pause) => pause,
+            Err(error) => {
+                tracing::error!(%error, "the outbox could not be read or written");
+                LOOK_EVERY
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = drainer.shared.wake.notified() => {}
+            Some(_) = drainer.under_way.join_next() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    // What is on the wire is under a lease: the next start takes it up with an unknown outcome.
+    let ending = async { while drainer.under_way.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(limits::DRAIN_TIMEOUT, ending).await;
+}
+
+struct Drainer {
+    shared: Arc<Shared>,
+    envelopes: Envelopes,
+    under_way: JoinSet<()>,
+    next_slot: Duration,
+    trimmed_at: Duration,
+    was_away: bool,
+}
+
+impl Drainer {
+    /// One look; says how long nothing need be done unless somebody wakes the drainer.
+    async fn round(&mut self) -> Result<Duration, StorageError> {
+        self.trim().await?;
+        if self.shared.board.rows() == 0 {
+            // Without anything that waits only an upstream that is away needs to be looked at.
+            return Ok(self.look_if_away().await);
+        }
+        if !self.may_send().await? {
+            // Ages pass while it is away.
+            let claims = self.envelopes.claim(self.shared.clock.now(), 0).await?;
+            claims.expired.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
+            return Ok(LOOK_EVERY);
+        }
+        let mut free = limits::RELAY_LANES_MAX.saturating_sub(self.under_way.len());
+        while free > 0 {
+            let claims = self.envelopes.claim(self.shared.clock.now(), free).await?;
+            claims.expired.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
+            if claims.taken.is_empty() {
+                return Ok(self.until(claims.next_due));
+            }
+            for taken in claims.taken {
+                self.pace().await;
+                let (shared, envelopes) = (Arc::clone(&self.shared), self.envelopes.clone());
+                self.under_way.spawn(async move {
+                    if let Err(error) = carry(&shared, &envelopes, taken).await {
+                        tracing::error!(%error, "a result could not be recorded; its lease runs out by itself");
+                    }
+                });
+            }
+            while self.under_way.try_join_next().is_some() {}
+            free = limits::RELAY_LANES_MAX.saturating_sub(self.under_way.len());
+        }
+        Ok(LOOK_EVERY)
+    }
+
+    async fn look_if_away(&mut self) -> Duration {
+        match self.shared.upstream.breaker() {
+            BreakerState::Closed => {}
+            BreakerState::Open(Duration::ZERO) => {
+                let _ = self.shared.upstream.probe().await;
+            }
+            BreakerState::Open(due) => return due.min(LOOK_EVERY),
+        }
+        LOOK_EVERY
+    }
+
+    /// Whether the upstream answers, is the right one, and nobody asked to pause.
+    async fn may_send(&mut self) -> Result<bool, StorageError> {
+        if self.shared.standing().paused.is_some() {
+            return Ok(false);
+        }
+        if let BreakerState::Open(due) = self.shared.upstream.breaker() {
+            self.was_away = true;
+            if !due.is_zero() {
+                return Ok(false);
+            }
+        }
+        let seen = match self.shared.upstream.seen() {
+            Some(seen) => seen,
+            None => match self.shared.upstream.probe().await {
+                Ok(seen) => seen,
+                Err(SendError::NotSent(_) | SendError::Lost(_)) => {
+                    self.was_away = true;
+                    return Ok(false);
+                }
+            },
+        };
+        if !self.is_right_one(seen).await? {
+            return Ok(false);
+        }
+        if std::mem::take(&mut self.was_away) {
+            self.envelopes.all_due(self.shared.clock.now()).await?;
+        }
+        Ok(true)
+    }
+
+    async fn is_right_one(&self, seen: Seen) -> Result<bool, StorageError> {
+        let Some(named) = seen.instance else { return Ok(true) };
+        let recorded = self.shared.standing().upstream_id.clone();
+        match recorded {
+            Some(recorded) if recorded == named => Ok(true),
+            Some(recorded) => {
+                self.shared.pause(format!(
+                    "wrong_instance: the upstream is {named}, these writes are for {recorded}"
+                ));
+                Ok(false)
+            }
+            None => {
+                self.envelopes.keep_fact(UPSTREAM_ID, Some(named.clone())).await?;
+                self.shared.standing().upstream_id = Some(named);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Waits for the next slot of the pace.
+    async fn pace(&mut self) {
+        let step = Duration::from_secs(1) / self.shared.config.drain_per_second.max(1);
+        let now = self.shared.clock.monotonic();
+        self.next_slot = self.next_slot.max(now.saturating_sub(PACE_SLACK)) + step;
+        let wait = self.next_slot.saturating_sub(now);
+        if wait > PACE_SLACK {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn trim(&mut self) -> Result<(), StorageError> {
+        let now = self.shared.clock.monotonic();
+        if now.saturating_sub(self.trimmed_at) >= TRIM_EVERY {
+            self.trimmed_at = now;
+            while self.envelopes.trim(self.shared.clock.now()).await? == limits::SWEEP_ROWS_MAX {}
+        }
+        Ok(())
+    }
+
+    fn until(&self, due: Option<model::Timestamp>) -> Duration {
+        due.map_or(LOOK_EVERY, |due| {
+            due.since(self.shared.clock.now()).clamp(Duration::from_millis(1), LOOK_EVERY)
+        })
+    }
+}
+
+/// Carries one claimed envelope to its next state.
+async fn carry(shared: &Shared, envelopes: &Envelopes, taken: Taken) -> Result<(), StorageError> {
+    match taken.task.clone() {
+        Task::Send { precondition, body } => send(shared, envelopes, &taken, precondition, body).await,
+        Task::Ask(_) => ask::end(shared, envelopes, &taken).await,
+    }
+}
+
+async fn send(
+    shared: &Shared,
+    envelopes: &Envelopes,
+    taken: &Taken,
+    precondition: Option<Precondition>,
+    body: Vec<u8>,
+) -> Result<(), StorageError> {
+    let mut heard = Heard {
+        local_seq: taken.envelope.local_seq,
+        lease: taken.lease,
+        outcome_before: taken.envelope.outcome,
+        answer: Answer::Lost,
+        telling: Telling::Nobody,
+        response: Kept::default(),
+        error: None,
+        retry_after: None,
+        random: shared.entropy.next_u64(),
+        now: shared.clock.now(),
+    };
+    match request(shared, taken, precondition, body) {
+        Ok(request) => {
+            listen(shared, request, &mut heard).await;
+            if heard.answer == Answer::Committed && taken.envelope.route_class == RouteClass::Replace {
+                // What follows live must not be judged by the tag from before this write.
+                let tag = heard.response.etag.as_deref().and_then(head::value);
+                online::remember(shared, &taken.envelope.path, tag.as_ref());
+            }
+        }
+        Err(error) => (heard.answer, heard.error) = (Answer::Refused, Some(error.to_string())),
+    }
+    heard.now = shared.clock.now();
+    let unauthorized = heard.answer == Answer::Unauthorized;
+    let status = heard.response.status.unwrap_or_default();
+    shared.settle(envelopes, heard).await?.inspect(|settled| {
+        if settled.did == Move::Pause && unauthorized {
+            shared.pause(format!("the upstream refuses the relay's own credential ({status})"));
+        }
+    });
+    Ok(())
+}
+
+fn request(
+    shared: &Shared,
+    taken: &Taken,
+    precondition: Option<Precondition>,
+    body: Vec<u8>,
+) -> Result<Request<Body>, http::Error> {
+    let envelope = &taken.envelope;
+    let uri = match &envelope.query {
+        Some(query) => format!("{}?{query}", envelope.path),
+        None => envelope.path.clone(),
+    };
+    let mut request = Request::builder().method(envelope.method.as_str()).uri(uri).body(Body::from(body))?;
+    let headers = request.headers_mut();
+    headers.insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    for (name, text) in [
+        (AGENT_HEADER, &envelope.source.agent),
+        (SESSION_HEADER, &envelope.source.session),
+        (PRINCIPAL_HEADER, &envelope.source.principal),
+    ] {
+        if let Some(value) = text.as_deref().and_then(head::value) {
+            headers.insert(name, value);
+        }
+    }
+    shared.upstream.lend(headers);
+    live::mark(headers, envelope, precondition.as_ref());
+    Ok(request)
+}
+
+/// Sends, and notes what came back.
+async fn listen(shared: &Shared, request: Request<Body>, heard: &mut Heard) {
+    let answer = match shared.upstream.send(request, shared.config.answer_timeout).await {
+        Ok(answer) => answer,
+        Err(SendError::NotSent(cause)) => {
+            (heard.answer, heard.error) = (Answer::NotSent, Some(cause));
+            return;
+        }
+        Err(SendError::Lost(cause)) => {
+            heard.error = Some(cause);
+            return;
+        }
+    };
+    let status = answer.status().as_u16();
+    heard.response = live::kept(&answer, status);
+    heard.retry_after = answer
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|wait| wait.to_str().ok()?.parse().ok())
+        .map(Duration::from_secs);
+    if answer.status().is_success() {
+        heard.answer = Answer::Committed;
+        return;
+    }
+    heard.response.code = code(answer).await;
+    heard.answer = answer_of(status, heard.response.code.as_deref());
+    let named = heard.response.code.as_deref().unwrap_or_default();
+    heard.error = Some(format!("{status} {named}").trim_end().to_owned());
+}
+
+/// The code a refusal names, from the beginning of its body.
+async fn code(answer: http::Response<hyper::body::Incoming>) -> Option<String> {
+    let reading = Limited::new(answer.into_body(), limits::RELAY_THEIRS_BYTES_MAX).collect();
+    let body = tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await.ok()?.ok()?.to_bytes();
+    let refusal: serde_json::Value = serde_json::from_slice(&body).ok()?;
+    let code = ["error", "code"].iter().find_map(|name| refusal.get(name)?.as_str())?;
+    (code.len() <= limits::RELAY_SOURCE_BYTES_MAX).then(|| code.to_owned())
+}
+
+/// An envelope whose outcome is worth knowing before it ends.
+pub(crate) fn may_have_left(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::NotSent | Outcome::NotCommitted => false,
+        Outcome::Unknown | Outcome::Committed => true,
+    }
+}

@@ -1,0 +1,60 @@
+//! Passing a request on, and its answer back.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{CONNECTION, UPGRADE};
+use http::{HeaderValue, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use tokio_util::sync::CancellationToken;
+use wire::relay::RELAY_HEADER;
+
+use crate::head;
+
+/// The upstream's answer as it is, marked as forwarded.
+pub(crate) fn answer(answer: http::Response<Incoming>) -> Response {
+    let (mut parts, body) = answer.into_parts();
+    head::strip_hop(&mut parts.headers);
+    parts.headers.insert(RELAY_HEADER, HeaderValue::from_static("forwarded"));
+    Response::from_parts(parts, Body::new(body))
+}
+
+/// The protocol a request wants to change to.
+pub(crate) fn upgrade_of(request: &Request<Body>) -> Option<HeaderValue> {
+    let wanted = request.headers().get(CONNECTION)?.to_str().ok()?;
+    let asks = wanted.split(',').any(|word| word.trim().eq_ignore_ascii_case("upgrade"));
+    if asks { request.headers().get(UPGRADE).cloned() } else { None }
+}
+
+/// Puts the change of protocol back on a request whose hop headers were taken away.
+pub(crate) fn ask_upgrade(headers: &mut http::HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol);
+}
+
+/// The upstream changed protocols: so does the caller's connection, and bytes pass both ways until either ends.
+pub(crate) fn switch(
+    caller: hyper::upgrade::OnUpgrade,
+    mut upstream: http::Response<Incoming>,
+    stop: CancellationToken,
+) -> Response {
+    let there = hyper::upgrade::on(&mut upstream);
+    let protocol = upstream.headers().get(UPGRADE).cloned();
+    tokio::spawn(async move {
+        let (Ok(here), Ok(there)) = (caller.await, there.await) else { return };
+        let (mut here, mut there) = (TokioIo::new(here), TokioIo::new(there));
+        tokio::select! {
+            // Either end may break; there is nobody left to be told.
+            _ = tokio::io::copy_bidirectional(&mut here, &mut there) => {}
+            () = stop.cancelled() => {}
+        }
+    });
+    let (mut parts, _) = upstream.into_parts();
+    head::strip_hop(&mut parts.headers);
+    parts.headers.insert(RELAY_HEADER, HeaderValue::from_static("forwarded"));
+    parts.status = StatusCode::SWITCHING_PROTOCOLS;
+    if let Some(protocol) = protocol {
+        ask_upgrade(&mut parts.headers, protocol);
+    }
+    Response::from_parts(parts, Body::empty())
+}

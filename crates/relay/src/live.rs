@@ -1,0 +1,385 @@
+//! A write that may wait: stored first, then forwarded; or stored, and a receipt given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
+use http::header::{CONTENT_LENGTH, ETAG, EXPECT, HeaderMap, IF_MATCH};
+use http_body_util::BodyExt;
+use mailbox::relay::{
+    Envelope, Envelopes, Heard, NewEnvelope, Response as Kept, Source, Start, Stored, Telling,
+};
+use model::relay::{Answer, BreakerState, Outcome, Precondition};
+use model::route_class::{NormalPath, OrderKey, Route, RouteClass};
+use model::secrets::{Allowed, looks_secret, scan_json};
+use model::{ErrorCode, RowId, hub, limits};
+use net::respond::Refusal;
+use wire::hub::CREATED_HEADER;
+use wire::relay::{
+    AGENT_HEADER, KEY_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of, instant, is_outage,
+};
+
+use crate::board::Place;
+use crate::receipt::{self, Why};
+use crate::relay::{Lends, Shared};
+use crate::upstream::SendError;
+use crate::{forward, head, online};
+
+/// Between two looks at the upstream while a write waits for its turn.
+const TURN_LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A write as it will be stored and sent.
+struct Asked {
+    new: NewEnvelope,
+    parts: http::request::Parts,
+    body: Bytes,
+    lends: Lends,
+    minted: bool,
+    speaker: String,
+}
+
+/// Stores and forwards a write, or gives a receipt for it.
+pub(crate) async fn write(
+    shared: &Arc<Shared>,
+    request: Request,
+    route: &Route,
+    resource: Option<OrderKey>,
+    lends: Lends,
+) -> Response {
+    let Some(envelopes) = shared.envelopes.clone() else {
+        return online::write(shared, request, resource, Why::NoRoom, lends).await;
+    };
+    let (parts, body) = match read_body(request).await {
+        Ok(Read::Whole(parts, body)) => (parts, body),
+        Ok(Read::Over(request)) => {
+            return online::write(shared, request, resource, Why::TooLarge, lends).await;
+        }
+        Err(response) => return response,
+    };
+    let asked = match ask(shared, parts, body, route, resource, lends) {
+        Ok(asked) => *asked,
+        Err(Cannot::Wait(request, resource, why)) => {
+            return online::write(shared, *request, resource, why, lends).await;
+        }
+        Err(Cannot::Pass(refusal)) => return refusal.into_response(),
+    };
+    let shared = Arc::clone(shared);
+    // A caller that leaves must not leave a write half on its way: it is carried to its end without it.
+    let work = tokio::spawn(async move { place(&shared, &envelopes, asked).await });
+    work.await.unwrap_or_else(|_| Refusal::plain(ErrorCode::Internal).into_response())
+}
+
+/// A body up to what may be stored.
+enum Read {
+    Whole(Box<http::request::Parts>, Bytes),
+    /// More than that: the request again, with what was read before the rest.
+    Over(Request),
+}
+
+async fn read_body(request: Request) -> Result<Read, Response> {
+    let (parts, mut body) = request.into_parts();
+    let hinted = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if hinted > limits::RELAY_BODY_BYTES_MAX {
+        return Ok(Read::Over(Request::from_parts(parts, body)));
+    }
+    let mut read = BytesMut::with_capacity(hinted);
+    let reading = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return Err(()) };
+            if let Ok(data) = frame.into_data() {
+                read.extend_from_slice(&data);
+            }
+            if read.len() > limits::RELAY_BODY_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(limits::BODY_TIMEOUT, reading).await {
+        Ok(Ok(())) => {}
+        Ok(Err(())) => return Err(Refusal::plain(ErrorCode::InvalidRequest).into_response()),
+        Err(_) => return Err(Refusal::plain(ErrorCode::RequestTimeout).into_response()),
+    }
+    if read.len() <= limits::RELAY_BODY_BYTES_MAX {
+        return Ok(Read::Whole(Box::new(parts), read.freeze()));
+    }
+    let rest = stream::once(std::future::ready(Ok(read.freeze()))).chain(body.into_data_stream());
+    Ok(Read::Over(Request::from_parts(parts, Body::from_stream(rest))))
+}
+
+/// Why a write is not stored.
+enum Cannot {
+    /// It may pass.
+    Wait(Box<Request>, Option<OrderKey>, Why),
+    /// It is wrong.
+    Pass(Refusal),
+}
+
+fn ask(
+    shared: &Shared,
+    parts: Box<http::request::Parts>,
+    body: Bytes,
+    route: &Route,
+    resource: Option<OrderKey>,
+    lends: Lends,
+) -> Result<Box<Asked>, Cannot> {
+    let headers = &parts.headers;
+    let Ok(named) = head::key(headers) else {
+        let wrong = "Idempotency-Key must be one line of 1 to 128 visible characters";
+        return Err(Cannot::Pass(Refusal::new(ErrorCode::InvalidRequest, wrong)));
+    };
+    let found = match scan_json(&body, Allowed(&route.allowed_fields)) {
+        Ok(found) => found,
+        Err(_) => return Err(cannot(*parts, body, resource, Why::Online)),
+    };
+    if !found.is_empty() {
+        return Err(cannot(*parts, body, resource, Why::Secret(found)));
+    }
+    let value = serde_json::from_slice(&body).ok();
+    let path = parts.uri.path().to_owned();
+    let fingerprint =
+        hub::request_fingerprint(parts.method.as_str(), &path, parts.uri.query(), value.as_ref());
+    let now = shared.clock.now();
+    let source = Source {
+        agent: head::short_text(headers, AGENT_HEADER),
+        session: head::short_text(headers, SESSION_HEADER),
+        principal: head::short_text(headers, PRINCIPAL_HEADER),
+    };
+    let speaker =
+        source.session.clone().or_else(|| source.agent.clone()).unwrap_or_else(|| "host".to_owned());
+    let order_key = resource.unwrap_or_else(|| OrderKey::session(&speaker, &route.pattern));
+    let (minted, twin) = (named.is_none(), shared.twins.twin(&speaker, fingerprint, now));
+    let asked_condition = headers.get(IF_MATCH).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    let chains = route.class == RouteClass::Replace && asked_condition.is_none();
+    let normal = NormalPath::parse(&path).map(|path| path.to_string()).unwrap_or_default();
+    let precondition = (route.class == RouteClass::Replace)
+        .then(|| Precondition::of(asked_condition, shared.tags.of(&normal), shared.upstream.now()));
+    let new = NewEnvelope {
+        idempotency_key: named.unwrap_or_else(|| RowId::mint(now, &*shared.entropy).to_string()),
+        fingerprint,
+        method: parts.method.to_string(),
+        path,
+        query: parts.uri.query().map(str::to_owned),
+        route_class: route.class,
+        order_key,
+        precondition,
+        chains,
+        source,
+        upstream_id: shared.standing().upstream_id.clone(),
+        created_at: shared.upstream.now(),
+        possible_duplicate_of: twin.filter(|_| minted),
+        body: body.to_vec(),
+    };
+    if new.precondition.as_ref().is_some_and(|condition| looks_secret(&condition.to_text())) {
+        return Err(cannot(*parts, body, Some(new.order_key), Why::Secret(vec!["If-Match".to_owned()])));
+    }
+    Ok(Box::new(Asked { new, parts: *parts, body, lends, minted, speaker }))
+}
+
+fn cannot(parts: http::request::Parts, body: Bytes, resource: Option<OrderKey>, why: Why) -> Cannot {
+    Cannot::Wait(Box::new(Request::from_parts(parts, Body::from(body))), resource, why)
+}
+
+/// Finds the write's place in its order: first and on its way, or behind others with a receipt.
+async fn place(shared: &Shared, envelopes: &Envelopes, asked: Asked) -> Response {
+    let (key, class) = (asked.new.order_key.clone(), asked.new.route_class);
+    let bytes = asked.new.body.len() as u64;
+    let first = match shared.upstream.breaker() {
+        BreakerState::Open(_) => Place::Behind(0),
+        BreakerState::Closed => wait_for_turn(shared, &key, class, bytes).await,
+    };
+    match first {
+        Place::First => forward_live(shared, envelopes, asked, bytes).await,
+        Place::Behind(_) | Place::Blocked(_) => match shared.board.enter_last(&key, bytes, shared.room()) {
+            Place::Behind(before) | Place::Blocked(before) => park(shared, envelopes, asked, before).await,
+            Place::First => unreachable!("the last place is never the first one"),
+            Place::NoRoom => without_room(shared, asked).await,
+        },
+        Place::NoRoom => without_room(shared, asked).await,
+    }
+}
+
+/// Nothing can be stored: it passes while the upstream answers, and is refused otherwise.
+async fn without_room(shared: &Shared, asked: Asked) -> Response {
+    let request = Request::from_parts(asked.parts, Body::from(asked.body));
+    let resource = Some(asked.new.order_key).filter(|key| key.scope() != "append");
+    online::write(shared, request, resource, Why::NoRoom, asked.lends).await
+}
+
+async fn wait_for_turn(shared: &Shared, key: &OrderKey, class: RouteClass, bytes: u64) -> Place {
+    let turn = async {
+        loop {
+            let left = shared.board.someone_left();
+            match shared.board.try_first(key, class, bytes, shared.room()) {
+                Place::Behind(_) => shared.wake.notify_one(),
+                found => return found,
+            }
+            // Nobody leaves while the upstream is away: then there is nothing to wait for.
+            if tokio::time::timeout(TURN_LOOK_EVERY, left).await.is_err()
+                && let BreakerState::Open(_) = shared.upstream.breaker()
+            {
+                return Place::Behind(0);
+            }
+        }
+    };
+    tokio::time::timeout(limits::RELAY_ORDER_WAIT, turn).await.unwrap_or(Place::Behind(0))
+}
+
+/// Stores it to wait.
+async fn park(shared: &Shared, envelopes: &Envelopes, asked: Asked, before: u64) -> Response {
+    let (key, bytes) = (asked.new.order_key.clone(), asked.new.body.len() as u64);
+    match envelopes.store(asked.new.clone(), Start::Waiting, shared.clock.now()).await {
+        Ok(Stored::New(envelope)) => {
+            note(shared, &asked, &envelope);
+            shared.wake.notify_one();
+            receipt::queued(&envelope, before)
+        }
+        Ok(Stored::Known { envelope, matches }) => {
+            shared.board.leave(&key, bytes);
+            known(shared, asked, &envelope, matches).await
+        }
+        Err(error) => {
+            shared.board.leave(&key, bytes);
+            tracing::error!(%error, "a write could not be stored");
+            without_room(shared, asked).await
+        }
+    }
+}
+
+/// The key was used before.
+async fn known(shared: &Shared, asked: Asked, envelope: &Envelope, matches: bool) -> Response {
+    if !matches {
+        return Refusal::plain(ErrorCode::IdempotencyKeyReused).into_response();
+    }
+    if envelope.status.is_unfinished() {
+        let before = shared.board.pending(&envelope.order_key).saturating_sub(1);
+        return receipt::queued(envelope, before);
+    }
+    // It ended: the upstream itself answers for the key.
+    let request = Request::from_parts(asked.parts, Body::from(asked.body));
+    online::write(shared, request, None, Why::Online, asked.lends).await
+}
+
+fn note(shared: &Shared, asked: &Asked, envelope: &Envelope) {
+    if asked.minted {
+        let (print, id) = (envelope.fingerprint, envelope.envelope_id);
+        shared.twins.note(&asked.speaker, print, id, shared.clock.now());
+    }
+}
+
+/// Stores it, then sends it, then settles it.
+async fn forward_live(shared: &Shared, envelopes: &Envelopes, asked: Asked, bytes: u64) -> Response {
+    let key = asked.new.order_key.clone();
+    let envelope = match envelopes.store(asked.new.clone(), Start::Live, shared.clock.now()).await {
+        Ok(Stored::New(envelope)) => envelope,
+        Ok(Stored::Known { envelope, matches }) => {
+            shared.board.leave(&key, bytes);
+            return known(shared, asked, &envelope, matches).await;
+        }
+        Err(error) => {
+            shared.board.leave(&key, bytes);
+            tracing::error!(%error, "a write could not be stored");
+            return without_room(shared, asked).await;
+        }
+    };
+    note(shared, &asked, &envelope);
+    sqlite::fault::point("relay.before_forward");
+    let mut request = Request::from_parts(asked.parts, Body::from(asked.body));
+    request.headers_mut().remove(EXPECT);
+    request.headers_mut().remove(CONTENT_LENGTH);
+    online::prepare(shared, request.headers_mut(), asked.lends);
+    mark(request.headers_mut(), &envelope, envelope.precondition.as_ref());
+    let sent = shared.upstream.send(request, shared.config.answer_timeout).await;
+    sqlite::fault::point("relay.after_forward");
+    settle_live(shared, envelopes, *envelope, sent).await
+}
+
+/// The headers that make an attempt one of this envelope.
+pub(crate) fn mark(headers: &mut HeaderMap, envelope: &Envelope, condition: Option<&Precondition>) {
+    let mut put = |name: &'static str, text: &str| {
+        if let Some(value) = head::value(text) {
+            headers.insert(name, value);
+        }
+    };
+    put(KEY_HEADER, &envelope.idempotency_key);
+    put(CREATED_HEADER, &instant(envelope.created_at));
+    match condition {
+        Some(Precondition::Match(tag)) => put("if-match", tag),
+        Some(Precondition::UnmodifiedSince(at)) => put("if-unmodified-since", &instant(*at)),
+        None => {}
+    }
+}
+
+async fn settle_live(
+    shared: &Shared,
+    envelopes: &Envelopes,
+    envelope: Envelope,
+    sent: Result<http::Response<hyper::body::Incoming>, SendError>,
+) -> Response {
+    let lease = envelope.lease.expect("a live envelope is stored under a lease");
+    let mut heard = Heard {
+        local_seq: envelope.local_seq,
+        lease,
+        // Its first attempt: before it, nothing had left.
+        outcome_before: Outcome::NotSent,
+        answer: Answer::Lost,
+        telling: Telling::Nobody,
+        response: Kept::default(),
+        error: None,
+        retry_after: None,
+        random: shared.entropy.next_u64(),
+        now: shared.clock.now(),
+    };
+    let passed = match sent {
+        Ok(answer) if !is_outage(answer.status().as_u16()) => {
+            let status = answer.status().as_u16();
+            heard.answer = match answer_of(status, None) {
+                Answer::Committed => Answer::Committed,
+                // Whatever else it said, the caller hears it from the upstream itself.
+                _ => Answer::Refused,
+            };
+            heard.telling = Telling::Caller;
+            heard.response = kept(&answer, status);
+            shared.upstream.heard_time(answer.headers());
+            if heard.answer == Answer::Committed && envelope.route_class == RouteClass::Replace {
+                online::remember(shared, &envelope.path, answer.headers().get(ETAG));
+            }
+            Some(forward::answer(answer))
+        }
+        Ok(answer) => {
+            heard.answer = Answer::Busy;
+            heard.error = Some(format!("the upstream answers {}", answer.status()));
+            None
+        }
+        Err(SendError::NotSent(cause)) => {
+            (heard.answer, heard.error) = (Answer::NotSent, Some(cause));
+            None
+        }
+        Err(SendError::Lost(cause)) => {
+            heard.error = Some(cause);
+            None
+        }
+    };
+    let settled = shared.settle(envelopes, heard).await;
+    shared.wake.notify_one();
+    match (passed, settled) {
+        (Some(passed), Ok(_)) => passed,
+        (Some(passed), Err(error)) => {
+            tracing::error!(%error, "an answer could not be recorded; it is asked for again under the same key");
+            passed
+        }
+        (None, Ok(Some(settled))) => receipt::queued(&settled.envelope, 0),
+        // Stored before it was sent, so it waits all the same: the next start finds it.
+        (None, Ok(None) | Err(_)) => receipt::queued(&envelope, 0),
+    }
+}
+
+/// What is kept of an answer.
+pub(crate) fn kept<B>(answer: &http::Response<B>, status: u16) -> Kept {
+    let etag = answer.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    Kept { status: Some(status), etag, ..Kept::default() }
+}

@@ -1,0 +1,104 @@
+//! What passed a moment ago: entity tags, and bodies without a key. Both are aids; losing them costs a stricter
+//! condition or a missing hint, never a write.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+
+use model::{Fingerprint, RowId, Timestamp, limits};
+
+/// The last tag seen of each path.
+pub(crate) struct Tags(Mutex<Recent<String, String>>);
+
+/// The bodies of the last minute.
+pub(crate) struct Twins(Mutex<Recent<(String, Fingerprint), (RowId, Timestamp)>>);
+
+/// A map that forgets its oldest entry beyond a bound.
+struct Recent<K, V> {
+    map: HashMap<K, V>,
+    order: VecDeque<K>,
+    max: usize,
+}
+
+impl<K: Hash + Eq + Clone, V> Recent<K, V> {
+    fn new(max: usize) -> Self {
+        Self { map: HashMap::new(), order: VecDeque::new(), max }
+    }
+
+    fn put(&mut self, key: K, value: V) {
+        if self.map.insert(key.clone(), value).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > self.max
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.map.remove(&oldest);
+        }
+    }
+}
+
+impl Default for Tags {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(limits::RELAY_TAGS_MAX)))
+    }
+}
+
+impl Default for Twins {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(limits::RELAY_TWINS_MAX)))
+    }
+}
+
+impl Tags {
+    /// `path` was seen with `tag`.
+    pub(crate) fn saw(&self, path: String, tag: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(path, tag);
+    }
+
+    /// The last tag of `path`.
+    pub(crate) fn of(&self, path: &str) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(path).cloned()
+    }
+}
+
+impl Twins {
+    /// Notes that `source` asked for this; answers with what it asked for in the same words within the last minute.
+    pub(crate) fn note(&self, source: &str, asked: Fingerprint, id: RowId, now: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put((source.to_owned(), asked), (id, now));
+    }
+
+    /// The last one of `source` in the same words, when that was within the last minute.
+    pub(crate) fn twin(&self, source: &str, asked: Fingerprint, now: Timestamp) -> Option<RowId> {
+        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (id, at) = recent.map.get(&(source.to_owned(), asked))?;
+        (now.since(*at) <= limits::RELAY_TWIN_WINDOW).then_some(*id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_entry_goes_first_and_a_repeated_one_counts_once() {
+        let mut recent = Recent::new(2);
+        for (key, value) in [(1, 'a'), (1, 'b'), (2, 'c'), (3, 'd')] {
+            recent.put(key, value);
+        }
+        assert_eq!(
+            (recent.map.get(&1), recent.map.get(&2), recent.map.get(&3)),
+            (None, Some(&'c'), Some(&'d'))
+        );
+    }
+
+    #[test]
+    fn the_same_words_of_the_same_caller_are_twins_for_a_minute() {
+        let twins = Twins::default();
+        let (at, print) = (Timestamp::from_micros(1_000_000), Fingerprint::from_bytes([1; 32]));
+        let id = RowId::from_bytes([1; 16]);
+        twins.note("s", print, id, at);
+        assert_eq!(twins.twin("s", print, at + limits::RELAY_TWIN_WINDOW), Some(id));
+        assert_eq!(twins.twin("s", print, at + limits::RELAY_TWIN_WINDOW * 2), None);
+        assert_eq!(twins.twin("t", print, at), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! One relay: what its doors and its drainer share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use mailbox::relay::{Envelope, Envelopes, Heard, Settled};
+use model::relay::{Move, Status};
+use model::{Clock, Entropy, ErrorCode, limits};
+use net::respond::Refusal;
+use net::serve::{Caller, Connection};
+use sqlite::StorageError;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use wire::relay::LOCAL_TOKEN_HEADER;
+
+use crate::board::{Board, Change, Room};
+use crate::classify::{Plan, classify};
+use crate::config::{AuthMode, Config};
+use crate::memory::{Tags, Twins};
+use crate::upstream::Upstream;
+use crate::{drain, head, live, online};
+
+/// The fact under which the upstream's own name is kept.
+pub(crate) const UPSTREAM_ID: &str = "upstream_id";
+
+/// A running relay. Clones share it.
+#[derive(Clone)]
+pub struct Relay {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Why a relay does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its file.
+    #[error(transparent)]
+    Outbox(#[from] mailbox::OpenError),
+    /// A damaged file that cannot be set aside.
+    #[error("the damaged outbox cannot be set aside: {0}")]
+    SetAside(#[from] std::io::Error),
+    /// The first read of its file.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) upstream: Upstream,
+    /// Nothing when only live traffic passes.
+    pub(crate) envelopes: Option<Envelopes>,
+    pub(crate) board: Board,
+    pub(crate) tags: Tags,
+    pub(crate) twins: Twins,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// Something may be due.
+    pub(crate) wake: Notify,
+    standing: Mutex<Standing>,
+}
+
+/// What a person should know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    /// Why nothing is replayed.
+    pub(crate) paused: Option<String>,
+    /// Where a damaged file is.
+    pub(crate) set_aside: Option<String>,
+    /// The upstream's name as it is recorded.
+    pub(crate) upstream_id: Option<String>,
+}
+
+impl Relay {
+    /// Opens the outbox and reads what waits in it. A damaged one is set aside, and only live traffic passes.
+    pub async fn open(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, StartError> {
+        let now = clock.now();
+        let aside = Envelopes::set_damaged_aside(&config.outbox, now)?;
+        let mut standing = Standing::default();
+        let envelopes = match aside {
+            Some(aside) => {
+                tracing::error!(path = %aside.path.display(), detail = aside.detail, "the outbox was damaged and is set aside; nothing is stored until the relay is started again");
+                standing.set_aside = Some(aside.path.display().to_string());
+                None
+            }
+            None => Some(Envelopes::open(&config.outbox, Arc::clone(&entropy), now)?),
+        };
+        let board = Board::default();
+        if let Some(envelopes) = &envelopes {
+            standing.upstream_id = envelopes.fact(UPSTREAM_ID).await?;
+            fill(&board, envelopes).await?;
+        }
+        let upstream = Upstream::new(&config, Arc::clone(&clock));
+        let shared = Shared {
+            config,
+            upstream,
+            envelopes,
+            board,
+            tags: Tags::default(),
+            twins: Twins::default(),
+            clock,
+            entropy,
+            wake: Notify::new(),
+            standing: Mutex::new(standing),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The door for callers: every path is the upstream's.
+    pub fn router(&self) -> Router {
+        Router::new().fallback(pass).with_state(Arc::clone(&self.shared))
+    }
+
+    /// Replays what waits, until `stop`.
+    pub async fn drain(&self, stop: CancellationToken) {
+        drain::run(Arc::clone(&self.shared), stop).await;
+    }
+
+    /// Finishes what is being stored and closes the file.
+    pub async fn close(self) {
+        if let Some(envelopes) = self.shared.envelopes.clone() {
+            envelopes.close().await;
+        }
+    }
+}
+
+async fn fill(board: &Board, envelopes: &Envelopes) -> Result<(), StorageError> {
+    for open in envelopes.open_keys().await? {
+        board.load(&open.key, open.rows, open.bytes);
+    }
+    let mut after = 0;
+    loop {
+        let page = envelopes.list(Some(Status::Conflict), after, limits::PAGE_ROWS_MAX).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.local_seq;
+        page.iter().for_each(|conflict| board.conflict(&conflict.order_key, Change::Begun));
+    }
+}
+
+/// One request.
+async fn pass(State(shared): State<Arc<Shared>>, connection: Connection, request: Request) -> Response {
+    let lends = match shared.lends(&connection, &request) {
+        Ok(lends) => lends,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let (config, headers) = (&shared.config, request.headers());
+    let plan = classify(&config.routes, request.method(), request.uri(), headers, config.auth_mode);
+    match plan {
+        Err(refused) => Refusal::new(ErrorCode::InvalidRequest, refused.to_string()).into_response(),
+        Ok(Plan::Read { resource }) => online::read(&shared, request, resource, lends, &connection).await,
+        Ok(Plan::Online { resource, why }) => online::write(&shared, request, resource, why, lends).await,
+        Ok(Plan::Queue { route, resource }) => live::write(&shared, request, route, resource, lends).await,
+    }
+}
+
+/// Whether the relay's own credential goes with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lends {
+    Own,
+    Nothing,
+}
+
+impl Shared {
+    /// The relay lends its credential to callers that showed the local one, and to nobody else.
+    fn lends(&self, connection: &Connection, request: &Request) -> Result<Lends, Refusal> {
+        let keeps_own =
+            self.config.auth_mode == AuthMode::Strict && head::has_authorization(request.headers());
+        if self.config.upstream_token.is_none() || keeps_own {
+            return Ok(Lends::Nothing);
+        }
+        let shown = request.headers().get(LOCAL_TOKEN_HEADER).and_then(|token| token.to_str().ok());
+        let is_known = match (connection.caller(), &self.config.local_token) {
+            (Caller::Unix { .. }, _) => true,
+            (Caller::Tcp { .. }, Some(token)) => shown.is_some_and(|shown| token.token_hash().matches(shown)),
+            (Caller::Tcp { .. }, None) => false,
+        };
+        let missing =
+            "this relay lends its own credential: show it the token of relay/token in Statehub-Relay-Token";
+        if is_known { Ok(Lends::Own) } else { Err(Refusal::new(ErrorCode::Unauthorized, missing)) }
+    }
+
+    pub(crate) fn room(&self) -> Room {
+        Room { rows_max: self.config.rows_max, bytes_max: self.config.bytes_max }
+    }
+
+    pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is replayed until a person looked.
+    pub(crate) fn pause(&self, why: String) {
+        tracing::error!(why, "replay is paused; postrider relay outbox replay goes on");
+        self.standing().paused = Some(why);
+    }
+
+    /// Applies an answer, and keeps the board in step.
+    pub(crate) async fn settle(
+        &self,
+        envelopes: &Envelopes,
+        heard: Heard,
+    ) -> Result<Option<Settled>, StorageError> {
+        let settled = envelopes.settle(heard).await?;
+        if let Some(Settled { before, envelope, did: Move::Done }) = &settled {
+            self.changed(*before, envelope);
+        }
+        Ok(settled)
+    }
+
+    /// An envelope went from `before` to where it stands: the board follows.
+    pub(crate) fn changed(&self, before: Status, envelope: &Envelope) {
+        let key = &envelope.order_key;
+        if before.is_unfinished() && !envelope.status.is_unfinished() {
+            self.board.leave(key, envelope.body_bytes);
+        }
+        match (before == Status::Conflict, envelope.status == Status::Conflict) {
+            (false, true) => self.board.conflict(key, Change::Begun),
+            (true, false) => self.board.conflict(key, Change::Resolved),
+            (true, true) | (false, false) => {}
+        }
+        self.wake.notify_one();
+    }
+}

@@ -1,0 +1,102 @@
+//! Envelopes and the relay's standing as an operator sees them.
+
+use mailbox::relay::{Count, Envelope, Envelopes};
+use model::relay::{Age, Outcome, Status, age};
+use sqlite::StorageError;
+use wire::relay::{EnvelopeView, RelayStatus, instant};
+
+use crate::relay::Shared;
+
+/// One envelope, without bodies.
+pub(crate) fn envelope(row: &Envelope) -> EnvelopeView {
+    let id = |id: &Option<model::RowId>| id.map(|id| id.to_string());
+    EnvelopeView {
+        local_seq: row.local_seq,
+        envelope_id: row.envelope_id.to_string(),
+        idempotency_key: row.idempotency_key.clone(),
+        method: row.method.clone(),
+        path: row.path.clone(),
+        query: row.query.clone(),
+        route_class: row.route_class.word().to_owned(),
+        order_key: row.order_key.to_string(),
+        precondition: row.sent_precondition.as_ref().or(row.precondition.as_ref()).map(ToString::to_string),
+        base_envelope: id(&row.base_envelope),
+        agent: row.source.agent.clone(),
+        session: row.source.session.clone(),
+        principal_hint: row.source.principal.clone(),
+        upstream_id: row.upstream_id.clone(),
+        status: row.status.word().to_owned(),
+        outcome: row.outcome.word().to_owned(),
+        ending: row.ending.map(|ending| ending.status().word().to_owned()),
+        attempts: row.attempts,
+        next_attempt_at: (row.status == Status::Queued).then(|| instant(row.next_attempt_at)),
+        queued_at: instant(row.queued_at),
+        ended_at: row.ended_at.map(instant),
+        late_ack_at: row.late_ack_at.map(instant),
+        last_error: row.last_error.clone(),
+        response_status: row.response.status,
+        response_etag: row.response.etag.clone(),
+        response_code: row.response.code.clone(),
+        superseded_by: id(&row.superseded_by),
+        supersedes: id(&row.supersedes),
+        resolution: row.resolution.clone(),
+        possible_duplicate_of: id(&row.possible_duplicate_of),
+        body_bytes: row.body_bytes,
+        mine: None,
+        theirs: None,
+        theirs_etag: row.theirs_etag.clone(),
+    }
+}
+
+/// The same with what was asked for and what the upstream has.
+pub(crate) async fn with_bodies(envelopes: &Envelopes, row: &Envelope) -> Result<EnvelopeView, StorageError> {
+    let mut view = envelope(row);
+    if let Some((mine, theirs)) = envelopes.bodies(row.local_seq).await? {
+        view.mine = serde_json::from_slice(&mine).ok();
+        view.theirs = theirs.and_then(|theirs| serde_json::from_slice(&theirs).ok());
+    }
+    Ok(view)
+}
+
+/// How the relay stands.
+pub(crate) async fn status(shared: &Shared) -> Result<RelayStatus, StorageError> {
+    let (counts, blocked) = match &shared.envelopes {
+        Some(envelopes) => (envelopes.counts().await?, envelopes.blocked().await?),
+        None => (Vec::new(), 0),
+    };
+    let of = |wanted: Status| sum(counts.iter().filter(|count| count.status == wanted));
+    let open = || counts.iter().filter(|count| count.status.is_unfinished());
+    let oldest = open().map(|count| count.oldest).min();
+    let alarm = oldest.and_then(|oldest| match age(oldest, shared.clock.now()) {
+        Age::Fresh => None,
+        Age::Old => Some("old"),
+        Age::Last | Age::Over => Some("last"),
+    });
+    let away = shared.upstream.away_for();
+    let standing = shared.standing().clone();
+    Ok(RelayStatus {
+        upstream: shared.upstream.target().to_string(),
+        upstream_id: standing.upstream_id,
+        reachable: away.is_none(),
+        away_seconds: away.map(|away| away.as_secs()),
+        paused: standing.paused,
+        set_aside: standing.set_aside,
+        forward_only: shared.envelopes.is_none().then(|| "the outbox was damaged".to_owned()),
+        queued: sum(open()),
+        not_sent: sum(open().filter(|count| count.outcome == Outcome::NotSent)),
+        unknown: sum(open().filter(|count| count.outcome != Outcome::NotSent)),
+        blocked,
+        oldest_queued_at: oldest.map(instant),
+        age_alarm: alarm.map(str::to_owned),
+        conflict: of(Status::Conflict),
+        rejected: of(Status::Rejected),
+        expired: of(Status::Expired),
+        cancelled: of(Status::Cancelled),
+        superseded: of(Status::Superseded),
+        done: of(Status::Done),
+    })
+}
+
+fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> u64 {
+    counts.map(|count| count.rows).sum()
+}

@@ -1,0 +1,13 @@
+//! The relay between real sockets: a fault-injecting upstream on one side, callers on the other.
+#![expect(clippy::unwrap_used, reason = "a test that meets an error ends there, in its helpers too")]
+
+mod bad_input;
+mod canaries;
+mod counterexamples;
+mod faults;
+mod operate;
+mod others;
+mod outages;
+mod pass;
+mod stage;
+mod upstream;

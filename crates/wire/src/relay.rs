@@ -1,0 +1,302 @@
+//! What the relay says to its callers and its operator, and how it reads an upstream's answer.
+
+use model::relay::Answer;
+use model::{ErrorCode, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// On every answer: `forwarded` or `queued`.
+pub const RELAY_HEADER: &str = "statehub-relay";
+/// On reads of a resource with writes that wait.
+pub const PENDING_HEADER: &str = "statehub-pending-writes";
+/// The key of a write.
+pub const KEY_HEADER: &str = "idempotency-key";
+/// Who asks, in the caller's own words.
+pub const AGENT_HEADER: &str = "statehub-agent";
+/// In which session.
+pub const SESSION_HEADER: &str = "statehub-session";
+/// On whose behalf, when the relay sends with its own credential.
+pub const PRINCIPAL_HEADER: &str = "statehub-principal";
+/// The local credential of a relay that lends its own.
+pub const LOCAL_TOKEN_HEADER: &str = "statehub-relay-token";
+/// The status of a write that was sent on, whose answer did not come, and that is not kept.
+pub const UNKNOWN_AFTER_SEND: u16 = 504;
+
+/// What an answer to an attempt means for its envelope.
+pub fn answer_of(status: u16, code: Option<&str>) -> Answer {
+    match status {
+        200..=299 => Answer::Committed,
+        _ if refuses_credential(status) => Answer::Unauthorized,
+        409 if code == Some(ErrorCode::IdempotencyInProgress.code()) => Answer::Busy,
+        // Of a copy whose key is retired nothing more can come; the key itself says how it ends.
+        409 if code == Some(ErrorCode::IdempotencyKeyRetired.code()) => Answer::Refused,
+        409 | 412 => Answer::Conflict,
+        408 | 425 | 429 | 500..=599 => Answer::Busy,
+        _ => Answer::Refused,
+    }
+}
+
+/// Whether an answer to a live write says that the upstream is away rather than what it thinks of the write.
+pub const fn is_outage(status: u16) -> bool {
+    matches!(status, 502..=504)
+}
+
+/// Whether an answer speaks of the relay's own credential.
+pub const fn refuses_credential(status: u16) -> bool {
+    matches!(status, 401 | 403)
+}
+
+/// Whether an upstream without the question about keys gave this answer to it.
+pub const fn lacks_fence(status: u16) -> bool {
+    matches!(status, 400 | 404 | 405 | 410 | 501)
+}
+
+/// The answer to a stored write: pending evidence, not a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedReceipt {
+    /// `queued`.
+    pub status: String,
+    /// False: the upstream has said nothing yet.
+    pub committed: bool,
+    /// `not_sent` or `unknown`.
+    pub outcome: String,
+    /// Its id here.
+    pub envelope_id: String,
+    /// The key it is sent under.
+    pub idempotency_key: String,
+    /// `append` or `replace`.
+    pub route_class: String,
+    /// What its order is kept over.
+    pub order_key: String,
+    /// When it was stored.
+    pub queued_at: String,
+    /// Older writes it waits for.
+    pub queued_behind: u64,
+    /// The same words came from the same caller a moment before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub possible_duplicate_of: Option<String>,
+}
+
+/// The upstream's word on a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyStatus {
+    /// `committed`, `retired`, `absent` or `unknown`.
+    pub state: String,
+}
+
+/// How a relay stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelayStatus {
+    /// Where writes go.
+    pub upstream: String,
+    /// Which one it is, as far as it said.
+    pub upstream_id: Option<String>,
+    /// Whether it answers.
+    pub reachable: bool,
+    /// For how long it has not.
+    pub away_seconds: Option<u64>,
+    /// Why nothing is replayed, when a person must look.
+    pub paused: Option<String>,
+    /// Where a damaged outbox was set aside.
+    pub set_aside: Option<String>,
+    /// Why nothing is stored, when only live traffic passes.
+    pub forward_only: Option<String>,
+    /// Envelopes that wait or are on the wire.
+    pub queued: u64,
+    /// Of them: no byte left.
+    pub not_sent: u64,
+    /// Of them: they may have been committed.
+    pub unknown: u64,
+    /// Of them: they wait for a person's word on a conflict.
+    pub blocked: u64,
+    /// When the oldest of them was stored.
+    pub oldest_queued_at: Option<String>,
+    /// `old` from seven days on, `last` from twelve.
+    pub age_alarm: Option<String>,
+    /// Clashes a person decides.
+    pub conflict: u64,
+    /// Refused for good.
+    pub rejected: u64,
+    /// Past their age.
+    pub expired: u64,
+    /// Withdrawn.
+    pub cancelled: u64,
+    /// Replaced.
+    pub superseded: u64,
+    /// Committed in the last day.
+    pub done: u64,
+}
+
+/// One envelope as an operator sees it. No secret is in it: none was ever stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvelopeView {
+    /// Its place in the file.
+    pub local_seq: u64,
+    /// Its id.
+    pub envelope_id: String,
+    /// Its key.
+    pub idempotency_key: String,
+    /// The method.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// The query.
+    pub query: Option<String>,
+    /// `append` or `replace`.
+    pub route_class: String,
+    /// What its order is kept over.
+    pub order_key: String,
+    /// The condition it is sent under.
+    pub precondition: Option<String>,
+    /// The write it waited behind.
+    pub base_envelope: Option<String>,
+    /// The caller's agent.
+    pub agent: Option<String>,
+    /// The caller's session.
+    pub session: Option<String>,
+    /// On whose behalf.
+    pub principal_hint: Option<String>,
+    /// The upstream it is for.
+    pub upstream_id: Option<String>,
+    /// Where it is.
+    pub status: String,
+    /// What is known of the upstream's side.
+    pub outcome: String,
+    /// How it will end once its key was asked about.
+    pub ending: Option<String>,
+    /// Tries so far.
+    pub attempts: u32,
+    /// When it is tried next.
+    pub next_attempt_at: Option<String>,
+    /// When it was stored.
+    pub queued_at: String,
+    /// When it ended.
+    pub ended_at: Option<String>,
+    /// When it turned out to be committed after it was withdrawn.
+    pub late_ack_at: Option<String>,
+    /// The last answer in words.
+    pub last_error: Option<String>,
+    /// The upstream's status.
+    pub response_status: Option<u16>,
+    /// The resource's tag after it.
+    pub response_etag: Option<String>,
+    /// The upstream's code.
+    pub response_code: Option<String>,
+    /// What took its place.
+    pub superseded_by: Option<String>,
+    /// Whose place it took.
+    pub supersedes: Option<String>,
+    /// What a person decided.
+    pub resolution: Option<String>,
+    /// The same words a moment before.
+    pub possible_duplicate_of: Option<String>,
+    /// Length of its body.
+    pub body_bytes: u64,
+    /// What was asked for, when bodies were asked for and it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mine: Option<Value>,
+    /// What the upstream has, in a conflict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theirs: Option<Value>,
+    /// The tag of what the upstream has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theirs_etag: Option<String>,
+}
+
+/// A page of envelopes, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvelopePage {
+    /// The rows.
+    pub envelopes: Vec<EnvelopeView>,
+}
+
+/// Asks for a replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayRequest {
+    /// Take the upstream as the right one although it says to be another.
+    #[serde(default)]
+    pub force_upstream: bool,
+}
+
+/// Asks for a new try of one envelope.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRequest {
+    /// A possible double is accepted.
+    #[serde(default)]
+    pub force_duplicate: bool,
+}
+
+/// A person's word on a conflict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResolveRequest {
+    /// `keep` (mine, on the version that was seen), `drop` (theirs stands) or `edit`.
+    pub choice: String,
+    /// The tag of the state the person saw.
+    #[serde(default)]
+    pub seen_etag: Option<String>,
+    /// The edited body.
+    #[serde(default)]
+    pub body: Option<Value>,
+}
+
+/// What an act did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Acted {
+    /// `cancelled`, `cancelling`, `due`, `done` or `superseded`.
+    pub did: String,
+    /// The envelope now.
+    pub envelope: EnvelopeView,
+    /// What took its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<EnvelopeView>,
+    /// What is still true and may surprise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+/// An instant as it is printed.
+pub fn instant(at: Timestamp) -> String {
+    at.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_has_its_meaning_for_a_replay() {
+        for (status, code, expected) in [
+            (200, None, Answer::Committed),
+            (201, None, Answer::Committed),
+            (204, None, Answer::Committed),
+            (409, Some("idempotency_key_reused"), Answer::Conflict),
+            (409, Some("state_conflict"), Answer::Conflict),
+            (409, None, Answer::Conflict),
+            (412, None, Answer::Conflict),
+            (409, Some("idempotency_in_progress"), Answer::Busy),
+            (409, Some("idempotency_key_retired"), Answer::Refused),
+            (408, None, Answer::Busy),
+            (425, None, Answer::Busy),
+            (429, None, Answer::Busy),
+            (500, None, Answer::Busy),
+            (503, None, Answer::Busy),
+            (401, None, Answer::Unauthorized),
+            (403, None, Answer::Unauthorized),
+            (400, None, Answer::Refused),
+            (404, None, Answer::Refused),
+            (422, None, Answer::Refused),
+            (302, None, Answer::Refused),
+        ] {
+            assert_eq!(answer_of(status, code), expected, "{status} {code:?}");
+        }
+    }
+
+    #[test]
+    fn only_gateway_answers_are_an_outage() {
+        let outages: Vec<u16> = (400..600).filter(|status| is_outage(*status)).collect();
+        assert_eq!(outages, [502, 503, 504]);
+    }
+}

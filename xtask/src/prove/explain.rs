@@ -1,0 +1,49 @@
+//! `prove explain`: random histories with faults, and what is said of every id in them.
+
+use super::{Control, Findings, Request};
+use testkit::bin::Binary;
+use testkit::explained::{Outcome, Plan};
+
+/// Ids asked about that were never sent.
+const NEVER: u64 = 100;
+/// Enough that some id is still queued in most.
+const CONTROL_HISTORIES: u64 = 10;
+
+pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
+    let binary = Binary::at(request.faulted_binary()?);
+    let told = |histories, never, faults: Vec<String>| {
+        testkit::explained::run(&Plan {
+            binary: binary.clone(),
+            histories,
+            never,
+            seed: request.seed,
+            faults,
+        })
+    };
+    let mut findings = findings(told(request.scale, NEVER, Vec::new())?);
+    let optimistic = told(CONTROL_HISTORIES, 0, vec!["bug:daemon.explain_optimism".to_owned()])?;
+    findings.controls.push(Control {
+        planted: "what is queued on this host is told as accepted".to_owned(),
+        caught: !optimistic.holds(),
+        seen: format!(
+            "{} of {} ids; {}",
+            optimistic.wrong.len(),
+            optimistic.asked,
+            optimistic.wrong.first().map_or("nothing", String::as_str)
+        ),
+    });
+    Ok(findings)
+}
+
+fn findings(outcome: Outcome) -> Findings {
+    let fates = outcome.fates.iter().map(|(fate, times)| (fate.clone(), times.to_string()));
+    Findings {
+        figures: fates
+            .chain([("time".to_owned(), format!("{:.1} s", outcome.elapsed.as_secs_f64()))])
+            .collect(),
+        faults: outcome.deaths,
+        acked: outcome.asked,
+        broken: outcome.wrong,
+        ..Findings::default()
+    }
+}
