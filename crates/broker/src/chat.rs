@@ -32,6 +32,8 @@ mod subscription;
 
 use std::sync::Arc;
 
+use ledger::Followed;
+use model::limits;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -50,6 +52,19 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(manage::read))
         .routes(routes!(manage::empty))
         .routes(routes!(manage::members))
+}
+
+/// The rows of a read that a follower may hold at once; at least one, so that it gets on.
+fn bounded(mut followed: Followed) -> Followed {
+    let mut bytes = 0;
+    let fitting = followed.rows.iter().take_while(|row| {
+        bytes += row.envelope.len();
+        bytes <= limits::CATCH_UP_BYTES_MAX
+    });
+    let kept = fitting.count().max(1).min(followed.rows.len());
+    followed.has_more |= kept < followed.rows.len();
+    followed.rows.truncate(kept);
+    followed
 }
 
 /// Keeps rooms and escalations informed, as long as the broker runs.

@@ -294,6 +294,8 @@ pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
 pub const SUBSCRIPTIONS_MAX: usize = 64;
 /// Rows one read of a subscription takes.
 pub const CATCH_UP_ROWS: usize = 256;
+/// Bytes of bodies one follower holds between a read and its socket; the rest of the page is read again.
+pub const CATCH_UP_BYTES_MAX: usize = 768 * 1024;
 /// Frames waiting for one subscriber; what does not fit is read again from the log.
 pub const SUBSCRIBER_FRAMES_MAX: usize = 64;
 /// A subscriber that takes nothing for this long is closed with 4408; it resumes from its cursor.
@@ -308,8 +310,8 @@ pub const HEADS_LOOK_EVERY: Duration = Duration::from_millis(5);
 pub const CREDENTIAL_CHECK_EVERY: Duration = Duration::from_secs(30);
 /// Characters of a question shown in an escalation; the whole stands in the log.
 pub const QUESTION_CHARS_MAX: usize = 280;
-/// Escalations a snapshot names.
-pub const ESCALATIONS_MAX: usize = 1_000;
+/// Escalations a snapshot names: with their questions they fit a frame, whatever characters those have.
+pub const ESCALATIONS_MAX: usize = 256;
 /// Edges of escalations a connection may lag behind before it gets a new snapshot.
 pub const ESCALATION_EDGES_MAX: usize = 1_024;
 /// How far back a look for edges reaches: longer than any accept transaction takes.

@@ -9,6 +9,7 @@ use net::respond::Refusal;
 use tokio::time::{Instant, timeout_at};
 use wire::log::Page;
 
+use super::bounded;
 use super::room::{Next, Place};
 use crate::broker::{Shared, storage_refused};
 use crate::message;
@@ -27,7 +28,7 @@ pub(crate) async fn page_after(
     loop {
         let mut committed = shared.ledger.committed();
         let read = shared.ledger.follow(conversation, Follower::Member(reader), after, limit).await;
-        let followed = read.map_err(|error| refused(&error))?;
+        let followed = read.map_err(|error| refused(&error))?.map(bounded);
         match &followed {
             Some(followed) if !followed.rows.is_empty() => return page(conversation, followed),
             Some(_) | None if Instant::now() >= until || shared.stop.is_cancelled() => {

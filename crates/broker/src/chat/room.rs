@@ -153,6 +153,11 @@ impl Room {
         let rows: Vec<Arc<Row>> =
             rows.iter().map(|row| Arc::new(Row::new(self.conversation, epoch, row))).collect();
         let mut tail = lock(&self.tail);
+        if rows.first().is_some_and(|first| first.place.seq != tail.end.seq + 1) {
+            // Rows were pruned before the room read its first: what it has does not lead up to these.
+            tail.rows.clear();
+            tail.bytes = 0;
+        }
         for row in rows {
             tail.end = row.place;
             tail.bytes += row.head.len();

@@ -77,6 +77,15 @@ fn a_room_keeps_a_bounded_end_and_hands_out_a_bounded_part() {
 }
 
 #[test]
+fn rows_that_do_not_follow_each_other_are_never_handed_out_as_if_they_did() {
+    let room = room_at(0);
+    room.push(0, &[row(1), row(2)]);
+    room.push(0, &[row(9), row(10)]);
+    assert_eq!(numbers(room.after(&at(2))), None);
+    assert_eq!(numbers(room.after(&at(8))), Some(vec![9, 10]));
+}
+
+#[test]
 fn a_frame_is_a_message_with_the_readers_name_for_the_log_and_its_tag() {
     let row = Row::new(ConversationId::from_bytes([9; 16]), 0, &row(3));
     let frame = row.frame(&ending("@ca\"rl", Some("s1")));

@@ -19,6 +19,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
 use wire::chat::{CLOSE_SLOW_CONSUMER, CLOSE_UNAUTHORIZED, FrameError, FromSubscriber, ToSubscriber};
 
 use super::escalation::{self, Edge};
@@ -51,13 +52,8 @@ pub(super) async fn subscribe(
     let bounds = Bounds { waiting_frames_max: limits::SUBSCRIBER_FRAMES_MAX, ..Bounds::default() };
     Ok(upgrade.with_bounds(bounds).accept(move |socket| async move {
         shared.metrics.subscribers_active.add(1);
-        let metrics = shared.clone();
-        let work = converse(shared, credential, socket);
-        tokio::select! {
-            () = work => {}
-            () = stopping.cancelled() => {}
-        }
-        metrics.metrics.subscribers_active.add(-1);
+        converse(shared.clone(), credential, socket, stopping).await;
+        shared.metrics.subscribers_active.add(-1);
     }))
 }
 
@@ -73,14 +69,25 @@ async fn credential(shared: &Shared, headers: &HeaderMap, upgrade: &Upgrade) -> 
     shared.credential_of(hash).await.map_err(storage)?.ok_or_else(refused)
 }
 
-async fn converse(shared: Arc<Shared>, credential: Credential, socket: Socket) {
+async fn converse(shared: Arc<Shared>, credential: Credential, socket: Socket, stopping: CancellationToken) {
     let (reader, writer) = socket.split();
+    let closing = writer.clone();
     let edges = shared.escalations.edges();
     let out = Out { writer, shared: shared.clone() };
     let mut connection =
         Connection { shared, credential, out, following: HashMap::new(), level: HashMap::new() };
-    if connection.tell_waiting().await.is_ok() {
-        connection.serve(reader, edges).await;
+    let work = async {
+        if connection.tell_waiting().await.is_ok() {
+            connection.serve(reader, edges).await;
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        // Said before the reader is dropped, which would close with less of a reason.
+        () = async {
+            stopping.cancelled().await;
+            closing.close(Close::new(Close::GOING_AWAY, "the broker stops"));
+        } => {}
     }
 }
 

@@ -10,6 +10,7 @@ use net::socket::Text;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use wire::chat::{FrameError, ToSubscriber};
 
+use super::bounded;
 use super::room::{self, Next, Place, Row};
 use crate::broker::Shared;
 
@@ -107,7 +108,7 @@ impl Subscription {
         let reader = Follower::Member(self.reader);
         let read = self.shared.ledger.follow(self.conversation, reader, self.cursor, limits::CATCH_UP_ROWS);
         match read.await {
-            Ok(Some(followed)) => Read::Rows(followed),
+            Ok(Some(followed)) => Read::Rows(bounded(followed)),
             Ok(None) => Read::Absent,
             Err(HistoryError::InvalidCursor) => Read::Invalid,
             Err(HistoryError::CursorExpired { first_available }) => Read::Expired { first_available },

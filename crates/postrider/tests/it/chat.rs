@@ -30,6 +30,6 @@ fn twenty_subscribers_see_each_message_once_in_order_at_two_brokers_on_postgres(
 
 #[test]
 fn a_cursor_made_of_timestamps_is_caught() {
-    let outcome = played(Store::Sqlite, 800, true);
+    let outcome = played(Store::Sqlite, 1_500, true);
     assert!(outcome.missed > 0, "the bug went unnoticed: {outcome:?}");
 }

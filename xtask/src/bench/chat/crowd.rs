@@ -15,6 +15,10 @@ use tokio::net::TcpStream;
 const WRITERS: u64 = 32;
 const PATIENCE: Duration = Duration::from_secs(120);
 const BODY: &str = "a message of a usual length, such as people and agents send to each other all day long";
+const TEXT: u8 = 1;
+const PING: u8 = 9;
+/// An empty one, masked as a client's frames are.
+const PONG: [u8; 6] = [0x8a, 0x80, 0, 0, 0, 0];
 /// Messages of a paced round.
 const PACED: usize = 150;
 const PACED_EVERY: Duration = Duration::from_millis(20);
@@ -193,7 +197,7 @@ async fn open(address: SocketAddr, token: &str, hello: &str) -> anyhow::Result<T
     Ok(stream)
 }
 
-/// Counts text frames by their heads.
+/// Counts text frames by their heads, and answers pings.
 async fn count(mut stream: TcpStream, tally: Arc<Tally>) {
     let (mut buffer, mut held) = (vec![0; 64 * 1024], Vec::new());
     while let Ok(read) = stream.read(&mut buffer).await {
@@ -202,11 +206,16 @@ async fn count(mut stream: TcpStream, tally: Arc<Tally>) {
         }
         held.extend_from_slice(&buffer[..read]);
         let (mut at, mut seen) = (0, 0);
-        while let Some((text, length)) = frame_at(&held[at..]) {
+        while let Some((kind, length)) = frame_at(&held[at..]) {
             if at + length > held.len() {
                 break;
             }
-            seen += u64::from(text);
+            match kind {
+                TEXT => seen += 1,
+                // Whoever says nothing for long is taken for dead.
+                PING if stream.write_all(&PONG).await.is_err() => return,
+                _ => {}
+            }
             at += length;
         }
         held.drain(..at);
@@ -214,26 +223,26 @@ async fn count(mut stream: TcpStream, tally: Arc<Tally>) {
     }
 }
 
-/// Whether the frame is text, and its length with its head.
-fn frame_at(bytes: &[u8]) -> Option<(bool, usize)> {
+/// The frame's kind, and its length with its head.
+fn frame_at(bytes: &[u8]) -> Option<(u8, usize)> {
     let (kind, short) = (*bytes.first()?, *bytes.get(1)?);
     let length = match short {
         126 => 4 + usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?)),
         127 => 10 + usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)).ok()?,
         short => 2 + usize::from(short),
     };
-    Some((kind & 0x0f == 1, length))
+    Some((kind & 0x0f, length))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::frame_at;
+    use super::{PING, TEXT, frame_at};
 
     #[test]
     fn frames_are_counted_by_their_heads() {
-        assert_eq!(frame_at(&[0x81, 5, 0, 0]), Some((true, 7)));
-        assert_eq!(frame_at(&[0x89, 0]), Some((false, 2)));
-        assert_eq!(frame_at(&[0x81, 126, 1, 0]), Some((true, 260)));
+        assert_eq!(frame_at(&[0x81, 5, 0, 0]), Some((TEXT, 7)));
+        assert_eq!(frame_at(&[0x89, 0]), Some((PING, 2)));
+        assert_eq!(frame_at(&[0x81, 126, 1, 0]), Some((TEXT, 260)));
         assert_eq!(frame_at(&[0x81, 126, 1]), None);
         assert_eq!(frame_at(&[]), None);
     }

@@ -257,6 +257,40 @@ async fn a_member_the_broker_hosts_is_notified_by_a_live_frame(stage: Stage) {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_stops_says_so_and_is_resumed_from_the_cursor_kept() {
+    let stage = Stage::sqlite().await;
+    let jane = stage.member("jane").await;
+    let log = jane.fill("#t", 0, 2).await;
+    let (mut follower, _) = jane.follow(&log, "").await;
+    let scene = stage.scene;
+    let (cut, close) = tokio::join!(scene.stop(), async {
+        loop {
+            if let Err(close) = follower.try_next().await {
+                break close;
+            }
+        }
+    });
+    assert_eq!((cut, close.code), (0, 1001));
+}
+
+/// Large bodies: a page is bounded by bytes, and what does not fit comes with the next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_large_bodies_are_bounded_and_nothing_is_left_out() {
+    let stage = Stage::sqlite().await;
+    let jane = stage.member("jane").await;
+    let large = "x".repeat(60_000);
+    let mut log = String::new();
+    for _ in 0..30 {
+        log = jane.post("#t", &large).await.conversation.to_string();
+    }
+    let page: wire::log::Page =
+        jane.client.get(&format!("/v1/conversations/{log}?after=&limit=1000")).await.unwrap();
+    assert!(page.has_more && page.messages.len() < 30, "{}", page.messages.len());
+    let (_, texts) = jane.follow(&log, "").await;
+    assert_eq!(texts.len(), 30);
+}
+
 /// Scenarios 2 and 3: the clock goes back, or stands still while ids are random.
 #[tokio::test]
 async fn new_02_and_03_a_clock_set_back_or_standing_still_hides_no_row() {
