@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long = "as", global = true, value_name = "NAME")]
     pub act_as: Option<String>,
     /// Act as the agent whose token this file holds
-    #[arg(long, global = true, env = "POSTRIDER_AGENT_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long = "token-file", global = true, env = "POSTRIDER_AGENT_TOKEN_FILE", value_name = "FILE")]
     pub agent_token_file: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long, global = true)]
