@@ -4,11 +4,14 @@ mod doctor;
 mod door;
 mod outbox;
 mod replay;
+mod role;
 mod serve;
 
 use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
+
+pub use role::Role;
 
 pub async fn run(asked: args::Relay, context: &Context) -> Result<Exit, Failure> {
     match asked {
