@@ -26,11 +26,7 @@ use crate::{args, fabric, journal};
 pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let (home, output) = (&context.home, &context.output);
     if asked.detach {
-        let mut words = vec!["up".to_owned()];
-        words.extend(asked.listen.map(|listen| format!("--listen={listen}")));
-        words.extend(asked.webhook_allow_host.iter().map(|host| format!("--webhook-allow-host={host}")));
-        words.extend(asked.relay.words());
-        return super::detach::run(&words, home, output).await;
+        return super::detach::run(&words(&asked), home, output).await;
     }
     check_address(asked.listen)?;
     let webhook_allowed_hosts = super::broker::hosts(&asked.webhook_allow_host)?;
@@ -52,20 +48,8 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
     let stop = CancellationToken::new();
     let config = daemon::Config {
-        home: home.root().to_owned(),
-        clock: clock.clone(),
-        entropy,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
         roles: roles(relay.as_ref()),
-        page_url: Some(fabric.url.clone()),
-        own_mesh: Some(OwnMesh {
-            slug: OWN_MESH.to_owned(),
-            url: fabric.url.clone(),
-            invites: fabric.invites(),
-        }),
-        more_routes: super::mcp::routes(home)?,
-        surroundings: Surroundings::read(|name| std::env::var(name).ok()),
-        stop: stop.clone(),
+        ..daemon_beside(&fabric, home, clock.clone(), entropy, stop.clone())?
     };
     let daemon = match Daemon::start(config).await {
         Ok(daemon) => daemon,
@@ -107,6 +91,41 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     }
     fabric.stop().await;
     Ok(Exit::Done)
+}
+
+/// The command line of the same process in the background.
+fn words(asked: &args::Up) -> Vec<String> {
+    let mut words = vec!["up".to_owned()];
+    words.extend(asked.listen.map(|listen| format!("--listen={listen}")));
+    words.extend(asked.webhook_allow_host.iter().map(|host| format!("--webhook-allow-host={host}")));
+    words.extend(asked.relay.words());
+    words
+}
+
+/// A daemon whose own mesh is the broker of this process.
+fn daemon_beside(
+    fabric: &fabric::Fabric,
+    home: &Home,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    stop: CancellationToken,
+) -> Result<daemon::Config, Failure> {
+    Ok(daemon::Config {
+        home: home.root().to_owned(),
+        clock,
+        entropy,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        roles: roles(None),
+        page_url: Some(fabric.url.clone()),
+        own_mesh: Some(OwnMesh {
+            slug: OWN_MESH.to_owned(),
+            url: fabric.url.clone(),
+            invites: fabric.invites(),
+        }),
+        more_routes: super::mcp::routes(home)?,
+        surroundings: Surroundings::read(|name| std::env::var(name).ok()),
+        stop,
+    })
 }
 
 /// What this process runs.
