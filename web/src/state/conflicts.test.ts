@@ -115,7 +115,7 @@ test("only later changes of the same resource wait for the decision", () => {
 
 test("an act is told by what is true, never as done before it is", () => {
   const acted = (did: string, more: Partial<Acted> = {}): Acted => ({ did, envelope: ROW, ...more });
-  expect(told(acted("superseded", { successor: { ...ROW, precondition: 'match "43"' } }))).toMatch(/new key on version 43.*not confirmed/);
+  expect(told(acted("superseded", { successor: { ...ROW, precondition: 'match "43"' } }))).toMatch(/new key on version 43.*confirmed once its ladder says accepted/);
   expect(told(acted("cancelled", { warning: "It may be there." }))).toBe("Withdrawn; what is there stands. It may be there.");
   expect(told(acted("cancelling"))).toMatch(/may have been committed/);
   expect(told(acted("done"))).toMatch(/has it/);

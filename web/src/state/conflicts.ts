@@ -168,7 +168,7 @@ export function behind(row: Pick<Envelope, "order_key" | "local_seq">, waiting: 
 export function told({ did, successor, warning }: Acted): string {
   switch (did) {
     case "superseded":
-      return `Queued under a new key${successor ? ` on ${base(successor.precondition)}` : ""}. The other side has not confirmed it yet; if it moved again, you come back here.`;
+      return `Queued under a new key${successor ? ` on ${base(successor.precondition)}` : ""}. It is confirmed once its ladder says accepted; if the other side moved again, you come back here.`;
     case "cancelled":
       return `Withdrawn; what is there stands.${warning === undefined ? "" : ` ${warning}`}`;
     case "cancelling":

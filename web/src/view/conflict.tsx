@@ -15,12 +15,19 @@ import { icons } from "./icons";
 import { Ladder } from "./ladder";
 import { Cmd, Facts, Reading, Refused, copy, sentence } from "./parts";
 
-type Act = { kind: "none" } | { kind: "editing" } | { kind: "busy" } | { kind: "done"; answer: string; successor: string | undefined } | { kind: "refused"; error: unknown };
+type Act = { kind: "none" } | { kind: "editing" } | { kind: "busy" } | { kind: "refused"; error: unknown };
 
 export function Conflict({ id }: { id: string }) {
   const [row, setRow] = useState<Envelope | undefined>(undefined);
   const [error, setError] = useState<unknown>(undefined);
+  /** What the act of this reader answered; the row is read again after it. */
+  const [answer, setAnswer] = useState<string | undefined>(undefined);
   const look = () => relay.inspect(id).then(setRow, setError);
+  const acted = (said: string) => {
+    setAnswer(said);
+    say(said);
+    return look();
+  };
   useEffect(() => void look(), [id]);
   return (
     <section class="pane thread" aria-label={row ? title(row) : "Conflict"}>
@@ -35,13 +42,20 @@ export function Conflict({ id }: { id: string }) {
         </div>
       </div>
       <div class="scroll" tabIndex={0} aria-label="Both sides">
-        {row ? <Sides row={row} again={look} /> : error ? <Refused error={error} still="Nothing was changed." /> : <Reading what="both sides" />}
+        {row ? <Sides row={row} answer={answer} again={look} acted={acted} /> : error ? <Refused error={error} still="Nothing was changed." /> : <Reading what="both sides" />}
       </div>
     </section>
   );
 }
 
-function Sides({ row, again }: { row: Envelope; again: () => void }) {
+interface SidesProps {
+  row: Envelope;
+  answer: string | undefined;
+  again(): void;
+  acted(said: string): Promise<void>;
+}
+
+function Sides({ row, answer, again, acted }: SidesProps) {
   const open = row.status === "conflict";
   return (
     <>
@@ -51,7 +65,7 @@ function Sides({ row, again }: { row: Envelope; again: () => void }) {
         <p class="mid">{story(row)}</p>
       </div>
       <Compared row={row} />
-      {open ? <Decide row={row} again={again} /> : <Decided row={row} />}
+      {open ? <Decide row={row} again={again} acted={acted} /> : <Decided row={row} answer={answer} />}
       {open ? <Behind row={row} /> : null}
       <div class="sec">
         <Facts
@@ -76,7 +90,7 @@ function RowLadder({ row }: { row: Envelope }) {
 }
 
 function lead(row: Envelope): string {
-  if (row.status !== "conflict") return row.resolution === null ? "It is no conflict any more." : `Settled: ${row.resolution}.`;
+  if (row.status !== "conflict") return row.resolution === null ? `${visible(title(row))}: ${visible(asker(row))}'s write is ${row.status}.` : `Settled: ${row.resolution}.`;
   const who = visible(asker(row));
   if (row.response_code === "idempotency_key_reused") return `The key of ${who}'s write carries another request there.`;
   if (row.response_code !== "state_conflict") return `The other side says that ${who}'s write clashes with what is there.`;
@@ -94,7 +108,9 @@ function story(row: Envelope): string {
 
 function Compared({ row }: { row: Envelope }) {
   const fields = compare(row);
-  const there = row.theirs_etag === undefined ? "There now" : `There now, ${version(row.theirs_etag)}`;
+  const open = row.status === "conflict";
+  const when = open ? "There now" : "There then";
+  const there = row.theirs_etag === undefined ? when : `${when}, ${version(row.theirs_etag)}`;
   return (
     <>
       <table class="cmp">
@@ -108,14 +124,14 @@ function Compared({ row }: { row: Envelope }) {
         </thead>
         <tbody>
           {fields.map((field) => (
-            <Line key={field.name} field={field} known={row.theirs !== undefined} labels={[`asked on ${base(row.precondition)}`, "asked for", "there now"]} />
+            <Line key={field.name} field={field} known={row.theirs !== undefined} labels={[`asked on ${base(row.precondition)}`, "asked for", open ? "there now" : "there then"]} />
           ))}
         </tbody>
       </table>
       <p class="foot dim">
         The relay keeps which version a write was asked on, not what it held.
         {row.mine === undefined ? " What was asked for is kept no longer." : ""}
-        {row.theirs === undefined ? " What is there now could not be read or must not be kept." : ""}
+        {row.theirs === undefined ? " What is there could not be read or must not be kept." : ""}
       </p>
     </>
   );
@@ -151,21 +167,18 @@ function mine(field: Field): string {
 }
 
 /** Two sides and no default; what was done replaces the buttons, in place. */
-function Decide({ row, again }: { row: Envelope; again: () => void }) {
+function Decide({ row, again, acted }: Omit<SidesProps, "answer">) {
   const [act, setAct] = useState<Act>({ kind: "none" });
   const run = async (choice: Choice) => {
     setAct({ kind: "busy" });
     try {
-      const acted = await relay.resolve(row, choice);
-      setAct({ kind: "done", answer: told(acted), successor: acted.successor?.envelope_id });
-      say(told(acted));
+      await acted(told(await relay.resolve(row, choice)));
     } catch (error) {
       setAct({ kind: "refused", error });
       say(`Refused: ${sentence(error)}`);
     }
     await relay.lookAtRows().catch(() => undefined);
   };
-  if (act.kind === "done") return <Answered answer={act.answer} successor={act.successor} />;
   const busy = act.kind === "busy";
   const on = row.theirs_etag === undefined ? "" : ` on ${version(row.theirs_etag)}`;
   return (
@@ -234,24 +247,30 @@ function Edit({ row, send, leave }: { row: Envelope; send: (body: unknown) => vo
   );
 }
 
-function Answered({ answer, successor }: { answer: string; successor: string | undefined }) {
+function Decided({ row, answer }: { row: Envelope; answer: string | undefined }) {
   return (
     <div class="sec">
-      <p role="status">
-        <b>{answer}</b>
-      </p>
-      {successor === undefined ? null : <Successor id={successor} />}
+      <p role="status">{answer === undefined ? <span class="mid">{meaning(row.status)}</span> : <b>{answer}</b>}</p>
+      {row.superseded_by === null ? null : <Successor id={row.superseded_by} />}
     </div>
   );
 }
 
-function Decided({ row }: { row: Envelope }) {
-  return (
-    <div class="sec">
-      <p class="mid">{isEnding(row.status) ? SENTENCE[row.status] : "A new write took its place, under a new key."}</p>
-      {row.superseded_by === null ? null : <Successor id={row.superseded_by} />}
-    </div>
-  );
+function meaning(status: Envelope["status"]): string {
+  switch (status) {
+    case "queued":
+    case "inflight":
+      return SENTENCE.queued;
+    case "done":
+      return "The other side has it.";
+    case "superseded":
+      return "A new write took its place, under a new key.";
+    case "conflict":
+    case "rejected":
+    case "expired":
+    case "cancelled":
+      return SENTENCE[status];
+  }
 }
 
 /** What became of the write that took its place, as it is now. */
