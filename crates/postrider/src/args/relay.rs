@@ -108,6 +108,9 @@ pub enum RelayOutbox {
         /// The upstream it must be
         #[arg(long, value_name = "URL")]
         upstream_url: Option<String>,
+        /// A file with the relay's own token there, for when no relay runs
+        #[arg(long, value_name = "FILE")]
+        upstream_token_file: Option<PathBuf>,
         /// Take the upstream as the right one although it says to be another
         #[arg(long)]
         force_upstream: bool,

@@ -6,6 +6,7 @@ mod outbox;
 mod replay;
 mod role;
 mod serve;
+mod stand_in;
 
 use super::Context;
 use crate::args;

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 
 /// Where the seed's users keep an upstream's address, after our own name for it.
 const UPSTREAM_NAMES: [&str; 2] = ["STATEHUB_UPSTREAM_URL", "API_BASE"];
-const UPSTREAM_DEFAULT: &str = "http://127.0.0.1:8000";
+pub(super) const UPSTREAM_DEFAULT: &str = "http://127.0.0.1:8000";
 
 /// A relay with its doors bound and its outbox open; nothing is served before [`Role::run`].
 pub struct Role {
