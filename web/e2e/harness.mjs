@@ -24,6 +24,7 @@ export class Product {
     const product = new Product();
     product.home = mkdtempSync(join(tmpdir(), "postrider-page-"));
     product.env = { ...process.env, ...options.env, POSTRIDER_HOME: product.home };
+    product.args = options.args ?? [];
     await product.start("127.0.0.1:0");
     return product;
   }
@@ -48,7 +49,7 @@ export class Product {
   }
 
   async start(listen = new URL(this.url).host) {
-    const args = ["up", "--json", "--home", this.home, "--listen", listen];
+    const args = ["up", "--json", "--home", this.home, "--listen", listen, ...this.args];
     this.process = spawn(BINARY, args, { env: this.env, stdio: ["ignore", "pipe", "ignore"] });
     this.gone = new Promise((done) => this.process.once("exit", done));
     for await (const line of createInterface({ input: this.process.stdout })) {
@@ -56,6 +57,7 @@ export class Product {
       if (event?.event === "ready") {
         this.url = event.url;
         this.socket = event.socket;
+        this.relay = event.relay;
         this.process.stdout.resume();
         return;
       }

@@ -45,6 +45,7 @@ const VIEWS = () => [
   ["receipt", `#/conversations/${message.conversation}/${message.id}`, "aside.detail .rcpt"],
   ["agents", "#/agents", "tr.node"],
   ["outbox", "#/outbox", "tr.row"],
+  ["conflicts", "#/conflicts", ".note"],
   ["explain", `#/explain/${message.id}`, ".road"],
   ["health", "#/health", ".finds"],
   ["new", "#/conversations/new", "form textarea"],

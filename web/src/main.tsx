@@ -8,6 +8,7 @@ import { SAMPLE_EVERY_MS, takeSample } from "./state/figures";
 import { lookAtHealth } from "./state/local";
 import { lookAtMembers } from "./state/members";
 import { startPulse, watch } from "./state/pulse";
+import { relay } from "./state/relay";
 import { startRoute } from "./state/route";
 import { startSettings } from "./state/settings";
 import { lookAtTalks } from "./state/talks";
@@ -50,6 +51,7 @@ function begin(): Array<() => void> {
     watch(15_000, lookAtMembers),
     watch(SAMPLE_EVERY_MS, async () => {
       await lookAtHealth();
+      await relay.look();
       await takeSample();
     }),
     // Back from away: the list is older than the threads.

@@ -11,6 +11,7 @@ pub mod build;
 pub mod docs;
 pub mod facts;
 pub mod needs;
+pub mod node;
 pub mod page;
 pub mod prove;
 pub mod soak;

@@ -6,7 +6,7 @@ mod tally;
 
 use crate::steps::step;
 use crate::workspace::{Workspace, cargo};
-use crate::{Ending, build, needs, page};
+use crate::{Ending, build, needs, node, page};
 use anyhow::Context;
 use selection::{Runner, arguments};
 use std::io::{BufRead, BufReader, Read};
@@ -18,6 +18,8 @@ use testkit::{bin, postgres, redis};
 /// What the tests find in their environment; the servers end when this is dropped.
 struct Ground {
     shipped: Option<PathBuf>,
+    /// Where a Node.js is that the page's tools run with, when the machine's own is too old.
+    node: Option<PathBuf>,
     postgres: postgres::Private,
     redis: redis::Private,
 }
@@ -26,10 +28,11 @@ struct Ground {
 /// matches nothing, or a build that lost its tests, must not look like success.
 pub fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<Ending> {
     step("programs the tests need", needs::provide)?;
+    let node = step("a Node.js that is new enough", || node::provide(workspace))?;
     step("tools of the page", || page::provide(workspace))?;
     let shipped = step("the binary as shipped", || build::shipped(workspace))?;
     let ground = step("private PostgreSQL and Redis", || {
-        Ok(Ground { shipped, postgres: postgres::Private::start()?, redis: redis::Private::start()? })
+        Ok(Ground { shipped, node, postgres: postgres::Private::start()?, redis: redis::Private::start()? })
     })?;
     let runner = Runner::on_this_machine();
     let mut tally = step("tests", || ground.run(workspace, runner, arguments(runner, workspace, filters)))?;
@@ -62,6 +65,9 @@ impl Ground {
         command.env(postgres::URL_VARIABLE, self.postgres.url());
         command.env(redis::URL_VARIABLE, self.redis.url());
         command.envs(self.shipped.iter().map(|path| (bin::SHIPPED_VARIABLE, path)));
+        if let Some(folder) = &self.node {
+            command.env("PATH", node::path_with(folder)?);
+        }
         // nextest reports on standard error, the standard harness on standard output.
         match runner {
             Runner::Nextest => command.stderr(Stdio::piped()),

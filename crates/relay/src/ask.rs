@@ -5,7 +5,7 @@ use http::Request;
 use http::header::ETAG;
 use http_body_util::{BodyExt, Limited};
 use mailbox::relay::{Envelope, Envelopes, Response as Kept, Taken};
-use model::relay::{Fenced, Status, delay};
+use model::relay::{Fenced, Status, conclude, delay};
 use model::secrets::{Allowed, scan_json};
 use model::{RowId, limits};
 use sqlite::StorageError;
@@ -27,6 +27,12 @@ pub(crate) async fn end(shared: &Shared, envelopes: &Envelopes, taken: &Taken) -
             return envelopes.give_back(envelope, taken.lease, limits::RELAY_RETRY_DELAY_MIN, now).await;
         }
     };
+    let ends = envelope.ending.map(|ending| conclude(ending, fenced).0);
+    if ends == Some(Status::Conflict) {
+        // Before it shows as one: a person who decides must see what the upstream has.
+        let (theirs, etag) = theirs(shared, envelope).await;
+        envelopes.keep_theirs(envelope.local_seq, theirs, etag).await?;
+    }
     let ended = envelopes.conclude(envelope.local_seq, taken.lease, fenced, Kept::default(), now).await?;
     let Some(ended) = ended else { return Ok(()) };
     let told = envelope.told && ended.status != Status::Done;
@@ -35,10 +41,6 @@ pub(crate) async fn end(shared: &Shared, envelopes: &Envelopes, taken: &Taken) -
         shared.board.leave(&ended.order_key, ended.body_bytes);
         shared.wake.notify_one();
         return Ok(());
-    }
-    if ended.status == Status::Conflict {
-        let (theirs, etag) = theirs(shared, &ended).await;
-        envelopes.keep_theirs(ended.local_seq, theirs, etag).await?;
     }
     shared.changed(Status::Inflight, &ended);
     Ok(())

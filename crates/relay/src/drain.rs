@@ -32,6 +32,7 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let Some(envelopes) = shared.envelopes.clone() else { return stop.cancelled().await };
     let mut drainer = Drainer {
         trimmed_at: shared.clock.monotonic(),
+        aged_at: Duration::ZERO,
         next_slot: Duration::ZERO,
         was_away: false,
         shared,
@@ -64,6 +65,7 @@ struct Drainer {
     under_way: JoinSet<()>,
     next_slot: Duration,
     trimmed_at: Duration,
+    aged_at: Duration,
     was_away: bool,
 }
 
@@ -76,9 +78,7 @@ impl Drainer {
             return Ok(self.look_if_away().await);
         }
         if !self.may_send().await? {
-            // Ages pass while it is away.
-            let claims = self.envelopes.claim(self.shared.clock.now(), 0).await?;
-            claims.expired.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
+            self.age().await?;
             return Ok(LOOK_EVERY);
         }
         let mut free = limits::RELAY_LANES_MAX.saturating_sub(self.under_way.len());
@@ -101,6 +101,17 @@ impl Drainer {
             free = limits::RELAY_LANES_MAX.saturating_sub(self.under_way.len());
         }
         Ok(LOOK_EVERY)
+    }
+
+    /// Ages pass while nothing may be sent. Every stored write wakes the drainer, and none of them for this.
+    async fn age(&mut self) -> Result<(), StorageError> {
+        let now = self.shared.clock.monotonic();
+        if now.saturating_sub(self.aged_at) >= LOOK_EVERY {
+            self.aged_at = now;
+            let claims = self.envelopes.claim(self.shared.clock.now(), 0).await?;
+            claims.expired.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
+        }
+        Ok(())
     }
 
     async fn look_if_away(&mut self) -> Duration {

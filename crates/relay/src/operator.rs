@@ -51,7 +51,7 @@ pub(crate) struct Listing {
     bodies: bool,
 }
 
-async fn status(State(shared): State<Arc<Shared>>) -> Answer {
+pub(crate) async fn status(State(shared): State<Arc<Shared>>) -> Answer {
     Ok(respond::json(StatusCode::OK, &view::status(&shared).await.map_err(stored)?))
 }
 

@@ -11,6 +11,7 @@ use crate::relay::Relay;
 /// To be merged behind the guards of the page.
 pub fn router(relay: &Relay) -> Router {
     Router::new()
+        .route("/page/local/relay/status", get(operator::status))
         .route("/page/local/relay/envelopes", get(operator::list))
         .route("/page/local/relay/envelopes/{id}", get(operator::inspect))
         .route("/page/local/relay/envelopes/{id}/resolve", post(operator::resolve))

@@ -1,5 +1,6 @@
 //! One relay: what its doors and its drainer share.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -8,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use mailbox::relay::{Envelope, Envelopes, Heard, Settled};
 use model::relay::{Move, Status};
 use model::{Clock, Entropy, ErrorCode, limits};
+use net::client::Target;
 use net::respond::Refusal;
 use net::serve::{Caller, Connection};
 use sqlite::StorageError;
@@ -24,6 +26,8 @@ use crate::{drain, head, live, online};
 
 /// The fact under which the upstream's own name is kept.
 pub(crate) const UPSTREAM_ID: &str = "upstream_id";
+/// The fact under which the address is kept that writes were last sent to.
+const UPSTREAM_URL: &str = "upstream_url";
 
 /// A running relay. Clones share it.
 #[derive(Clone)]
@@ -93,6 +97,9 @@ impl Relay {
         if let Some(envelopes) = &envelopes {
             standing.upstream_id = envelopes.fact(UPSTREAM_ID).await?;
             fill(&board, envelopes).await?;
+            if let Target::Tcp { base, .. } = &config.upstream {
+                envelopes.keep_fact(UPSTREAM_URL, Some(format!("{}{base}", config.upstream))).await?;
+            }
         }
         let upstream = Upstream::new(&config, Arc::clone(&clock));
         let shared = Shared {
@@ -108,6 +115,27 @@ impl Relay {
             standing: Mutex::new(standing),
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Where the last relay of this file sent its writes. The caller holds the relay's lock.
+    pub async fn last_upstream(
+        outbox: &Path,
+        clock: &dyn Clock,
+        entropy: Arc<dyn Entropy>,
+    ) -> Option<String> {
+        let envelopes = Envelopes::open(outbox, entropy, clock.now()).ok()?;
+        let url = envelopes.fact(UPSTREAM_URL).await;
+        envelopes.close().await;
+        url.ok().flatten()
+    }
+
+    /// Looks at the upstream until it answers or counts as away, so that the standing is no guess.
+    pub async fn look(&self) {
+        for _ in 0..limits::BREAKER_FAILURES_MAX {
+            if self.shared.upstream.probe().await.is_ok() {
+                return;
+            }
+        }
     }
 
     /// The door for callers: every path is the upstream's.

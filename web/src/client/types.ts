@@ -288,6 +288,8 @@ export type NodeRecord = {
   recipient: string;
   /** How far it got here. */
   rung: string;
+  /** What its turns have come to: open, interrupted, over or given_up. */
+  turn?: string | null | undefined;
 };
 
 /** A node as members see it. */

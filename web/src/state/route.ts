@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 
-export const VIEWS = ["conversations", "agents", "outbox", "explain", "health"] as const;
+export const VIEWS = ["conversations", "agents", "outbox", "conflicts", "explain", "health"] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface Route {

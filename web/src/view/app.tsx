@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { awaySince, session } from "../state/broker";
 import { type View, route } from "../state/route";
+import { relay } from "../state/relay";
 import { said } from "../state/say";
 import { dead } from "../state/local";
 import { waiting } from "../state/talks";
@@ -10,6 +11,7 @@ import { minute } from "../state/pulse";
 import { clock } from "../text/time";
 import { Agents } from "./agents";
 import { Bar } from "./bar";
+import { Conflicts } from "./conflicts";
 import { Explain } from "./explain";
 import { Health } from "./health";
 import { Help } from "./help";
@@ -22,12 +24,13 @@ const PAGES: Record<View, () => preact.JSX.Element> = {
   conversations: Talks,
   agents: Agents,
   outbox: Outbox,
+  conflicts: Conflicts,
   explain: Explain,
   health: Health,
 };
 
 export function App() {
-  const acts = waiting.value.size + dead.value;
+  const acts = waiting.value.size + dead.value + relay.count.value;
   const { view, selected } = route.value;
   const inside = session.value.kind === "in";
   useEffect(() => {

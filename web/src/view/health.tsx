@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { SAMPLE_EVERY_MS, type Sample, rates, samples } from "../state/figures";
 import { dead, health, here, lookAtHealth } from "../state/local";
 import { watch } from "../state/pulse";
+import { relay } from "../state/relay";
 import { link } from "../state/route";
 import { waiting } from "../state/talks";
 import { span } from "../text/time";
@@ -12,7 +13,7 @@ import { Cmd, Time } from "./parts";
 
 export function Health() {
   useEffect(() => watch(SAMPLE_EVERY_MS, lookAtHealth), []);
-  const findings = (dead.value > 0 ? 1 : 0) + (waiting.value.size > 0 ? 1 : 0) + (health.value?.problems.length ?? 0);
+  const findings = (dead.value > 0 ? 1 : 0) + (relay.count.value > 0 ? 1 : 0) + (relay.status.value?.paused ? 1 : 0) + (waiting.value.size > 0 ? 1 : 0) + (health.value?.problems.length ?? 0);
   return (
     <div class="scroll" tabIndex={0} aria-label="Health">
       <div class="wide">
@@ -40,6 +41,22 @@ function Findings() {
           <span class="k asks">act</span>
           <div>
             <b>{count(dead.value, "dead letter waits", "dead letters wait")} for a person.</b> <a href={link("outbox")}>Outbox</a>
+          </div>
+        </div>
+      ) : null}
+      {relay.count.value > 0 ? (
+        <div class="find">
+          <span class="k asks">act</span>
+          <div>
+            <b>{count(relay.count.value, "conflict waits", "conflicts wait")} for a person.</b> <a href={link("conflicts")}>Conflicts</a>
+          </div>
+        </div>
+      ) : null}
+      {relay.status.value?.paused ? (
+        <div class="find">
+          <span class="k asks">act</span>
+          <div>
+            <b>The relay's replay is paused:</b> {relay.status.value.paused}. <code>postrider relay outbox replay</code> goes on.
           </div>
         </div>
       ) : null}

@@ -12,10 +12,11 @@ export const helpOpen = signal(false);
 
 const KEYS: Array<[string, string[]]> = [
   ["Explain an id", ["/"]],
-  ["Go to a view", ["g", "then", "c", "a", "o", "e", "h"]],
+  ["Go to a view", ["g", "then", "c", "a", "o", "x", "e", "h"]],
   ["Next, previous", ["j", "k"]],
   ["Open, close", ["Enter", "Esc"]],
   ["Requeue the open row", ["r"]],
+  ["Decide a conflict", ["1", "2", "3"]],
   ["Copy the id", ["y"]],
   ["Relative or clock times", ["."]],
   ["Light or dark", ["t"]],

@@ -21,6 +21,7 @@ export const icons = {
     </Icon>
   ),
   outbox: <Icon><path d="M2.5 9.5V13h11V9.5h-3.2L9.4 11H6.6l-.9-1.5zM8 8V2.5M5.5 5 8 2.5 10.5 5" /></Icon>,
+  conflicts: <Icon><path d="M3 6h10M3 10h10M10.5 3l-5 10" /></Icon>,
   explain: (
     <Icon>
       <circle cx="3.5" cy="12" r="1.5" />

@@ -5,7 +5,7 @@ import { helpOpen } from "./help";
 import { type View, go, link, route } from "../state/route";
 import { clockTimes, flipTheme, singleKeys } from "../state/settings";
 
-const AFTER_G: Record<string, View> = { c: "conversations", a: "agents", o: "outbox", e: "explain", h: "health" };
+const AFTER_G: Record<string, View> = { c: "conversations", a: "agents", o: "outbox", x: "conflicts", e: "explain", h: "health" };
 const STOPS = "a.conv, tr.row, article.msg";
 
 let going = false;
@@ -55,6 +55,10 @@ function pressed(key: string): boolean {
     case "r":
       document.querySelector<HTMLButtonElement>("[data-key-r]:not([disabled])")?.click();
       return true;
+    case "1":
+    case "2":
+    case "3":
+      return press(key);
     case "y":
       return yank();
     case "Enter":
@@ -72,6 +76,13 @@ function move(step: 1 | -1): boolean {
   const next = all[at + step];
   next?.focus();
   return next !== undefined;
+}
+
+/** Presses the button that says this key. */
+function press(key: string): boolean {
+  const button = document.querySelector<HTMLButtonElement>(`[data-key="${key}"]:not([disabled])`);
+  button?.click();
+  return button !== null;
 }
 
 function openFocused(): boolean {

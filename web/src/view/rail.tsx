@@ -1,8 +1,9 @@
-/** The five views, with what waits for a person in each. */
+/** The six views, with what waits for a person in each. */
 
 import { me, session } from "../state/broker";
 import { dead, health } from "../state/local";
 import { members } from "../state/members";
+import { relay } from "../state/relay";
 import { VIEWS, type View, link, route } from "../state/route";
 import { unread, waiting } from "../state/talks";
 import { count } from "../text/words";
@@ -12,6 +13,7 @@ export const TITLES: Record<View, string> = {
   conversations: "Conversations",
   agents: "Agents & nodes",
   outbox: "Outbox & dead letters",
+  conflicts: "Conflicts",
   explain: "Explain",
   health: "Health",
 };
@@ -20,6 +22,7 @@ export const SHORT: Record<View, string> = {
   conversations: "Talk",
   agents: "Nodes",
   outbox: "Outbox",
+  conflicts: "Conflicts",
   explain: "Explain",
   health: "Health",
 };
@@ -31,6 +34,8 @@ function acts(view: View): number {
       return waiting.value.size;
     case "outbox":
       return dead.value;
+    case "conflicts":
+      return relay.count.value;
     case "agents":
     case "explain":
     case "health":

@@ -17,7 +17,7 @@ pub struct Claims {
     pub taken: Vec<Taken>,
     /// Envelopes that ended by age in the same transaction.
     pub expired: Vec<Envelope>,
-    /// When something that waits becomes due.
+    /// When something that waits becomes due, if nothing was taken.
     pub next_due: Option<Timestamp>,
 }
 
@@ -70,10 +70,12 @@ fn take(
         let lease = LeaseToken::mint(now, entropy);
         claims.taken.push(lease_out(conn, envelope, lease, now)?);
     }
-    claims.next_due = conn
-        .prepare_cached(sql::CLAIM_NEXT_DUE)?
-        .query_row([], |row| row.get::<_, Option<i64>>(0))?
-        .map(Timestamp::from_micros);
+    if claims.taken.is_empty() && rows_max > 0 {
+        claims.next_due = conn
+            .prepare_cached(sql::CLAIM_NEXT_DUE)?
+            .query_row([], |row| row.get::<_, Option<i64>>(0))?
+            .map(Timestamp::from_micros);
+    }
     Ok(claims)
 }
 

@@ -13,11 +13,10 @@ use crate::{Condition, OpenError, condition};
 
 /// The tables of the relay's file.
 pub const RELAY_SCHEMA: Schema = Schema {
-    migrations: &[Migration {
-        number: 1,
-        name: "envelopes",
-        sql: include_str!("migrations/0001_envelopes.sql"),
-    }],
+    migrations: &[
+        Migration { number: 1, name: "envelopes", sql: include_str!("migrations/0001_envelopes.sql") },
+        Migration { number: 2, name: "over", sql: include_str!("migrations/0002_over.sql") },
+    ],
     sum: include_str!("../../relay.sql"),
 };
 

@@ -29,7 +29,6 @@ statements! {
     FORGET_BODY "forget_body"
     INSERT "insert"
     INSERT_BODY "insert_body"
-    INSERT_PLACE "insert_place"
     LAST_OF_KEY "last_of_key"
     LATE_ACK "late_ack"
     LEASES_OVER "leases_over"
@@ -62,14 +61,31 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), ALL.len());
     }
 
-    #[test]
-    fn a_claim_looks_for_older_writes_by_index() {
+    fn plan_of(statement: &str, values: &[u32]) -> Vec<String> {
         let conn = rusqlite::Connection::open_in_memory().unwrap();
         conn.execute_batch(super::super::RELAY_SCHEMA.sum).unwrap();
-        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {CLAIM_CANDIDATES}")).unwrap();
-        let rows = explain.query_map([1, 1], |row| row.get::<_, String>(3)).unwrap();
-        let plan: Vec<String> = rows.map(Result::unwrap).collect();
+        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+        let rows =
+            explain.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_claim_looks_for_older_writes_by_index() {
+        let plan = plan_of(CLAIM_CANDIDATES, &[1, 1]);
         assert!(!plan.iter().any(|line| line == "SCAN p"), "{plan:#?}");
         assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{plan:#?}");
+    }
+
+    #[test]
+    fn a_claim_reads_neither_what_is_done_nor_all_that_waits_to_find_what_is_over() {
+        for (plan, index) in [
+            (plan_of(LEASES_OVER, &[1]), "envelope_inflight"),
+            (plan_of(RECOVER, &[1]), "envelope_inflight"),
+            (plan_of(OVER_AGE, &[1, 1]), "envelope_age"),
+            (plan_of(CLAIM_NEXT_DUE, &[]), "envelope_queued"),
+        ] {
+            assert!(plan.iter().all(|line| line.contains(index)), "{plan:#?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use sqlite::StorageError;
 
 use super::row::{Envelope, Source};
-use super::{Envelopes, one, sql};
+use super::{Envelopes, sql};
 use crate::column::{Sql, get};
 
 /// A write to be stored.
@@ -95,8 +95,7 @@ fn store(
         let matches = envelope.fingerprint == new.fingerprint;
         return Ok(Stored::Known { envelope: Box::new(envelope), matches });
     }
-    let seq = insert(conn, &Insert { new, id, lease, now, succeeds: None })?;
-    let row = conn.prepare_cached(sql::FIND_SEQ)?.query_row(named_params! {":seq": seq}, Envelope::read)?;
+    let row = insert(conn, &Insert { new, id, lease, now, succeeds: None })?;
     Ok(Stored::New(Box::new(row)))
 }
 
@@ -110,7 +109,7 @@ pub(super) struct Insert<'a> {
     pub(super) succeeds: Option<&'a Envelope>,
 }
 
-pub(super) fn insert(conn: &Connection, row: &Insert<'_>) -> rusqlite::Result<u64> {
+pub(super) fn insert(conn: &Connection, row: &Insert<'_>) -> rusqlite::Result<Envelope> {
     let Insert { new, id, lease, now, succeeds } = row;
     let base: Option<RowId> =
         if new.chains && succeeds.is_none() { last_of(conn, &new.order_key)? } else { None };
@@ -118,8 +117,9 @@ pub(super) fn insert(conn: &Connection, row: &Insert<'_>) -> rusqlite::Result<u6
     // Once it may leave at any moment, only an answer can say that it did not.
     let (status, outcome) =
         if live { (Status::Inflight, Outcome::Unknown) } else { (Status::Queued, Outcome::NotSent) };
-    conn.prepare_cached(sql::INSERT)?.execute(named_params! {
-        ":place": succeeds.map_or(0, |old| old.local_seq), ":id": Sql(id), ":key": new.idempotency_key,
+    let mut statement = conn.prepare_cached(sql::INSERT)?;
+    let values = named_params! {
+        ":succeeds": succeeds.map(|old| old.local_seq), ":id": Sql(id), ":key": new.idempotency_key,
         ":fingerprint": Sql(&new.fingerprint), ":method": new.method, ":path": new.path, ":query": new.query,
         ":class": Sql(&new.route_class), ":scope": new.order_key.scope(), ":order_key": Sql(&new.order_key),
         ":barrier": new.order_key.is_barrier(), ":precondition": Sql(&new.precondition), ":base": Sql(&base),
@@ -131,13 +131,11 @@ pub(super) fn insert(conn: &Connection, row: &Insert<'_>) -> rusqlite::Result<u6
         ":sent_precondition": Sql(&new.precondition.clone().filter(|_| live)),
         ":twin": Sql(&new.possible_duplicate_of), ":supersedes": Sql(&succeeds.map(|old| old.envelope_id)),
         ":body_bytes": new.body.len(),
-    })?;
-    let seq = u64::try_from(conn.last_insert_rowid()).expect("row ids of this table count from one");
-    if succeeds.is_none() {
-        one(conn.prepare_cached(sql::INSERT_PLACE)?.execute(named_params! {":seq": seq})?)?;
-    }
-    conn.prepare_cached(sql::INSERT_BODY)?.execute(named_params! {":seq": seq, ":body": new.body})?;
-    Ok(seq)
+    };
+    let row = statement.query_row(values, Envelope::read)?;
+    conn.prepare_cached(sql::INSERT_BODY)?
+        .execute(named_params! {":seq": row.local_seq, ":body": new.body})?;
+    Ok(row)
 }
 
 fn last_of(conn: &Connection, key: &OrderKey) -> rusqlite::Result<Option<RowId>> {

@@ -169,6 +169,19 @@ async fn a_conflict_holds_back_later_replaces_of_its_key_until_a_person_decides_
 }
 
 #[tokio::test]
+async fn a_successors_successor_still_stands_where_the_first_stood() {
+    let relay = Stage::open();
+    let mut mine = relay.store("a1", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("a2", "task:1", RouteClass::Replace, Start::Waiting).await;
+    for key in ["again", "once more"] {
+        relay.answer(&relay.claim(NOW).await[0], Answer::Conflict, None).await;
+        relay.conclude(&relay.claim(NOW).await[0], Fenced::Retired).await;
+        (_, mine) = relay.envelopes.succeed(mine.envelope_id, successor(key, false), NOW).await.unwrap();
+    }
+    assert_eq!(keys(&relay.claim(NOW).await), ["once more"]);
+}
+
+#[tokio::test]
 async fn a_chain_goes_on_from_the_tag_its_predecessor_left() {
     let relay = Stage::open();
     relay.store("a1", "task:1", RouteClass::Replace, Start::Waiting).await;

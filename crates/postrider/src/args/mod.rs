@@ -17,7 +17,7 @@ use crate::output::Form;
 pub use assist::{Client, Doctor, Install, Mcp, McpCommand};
 pub use manage::{Agent, Invite, Join, KeepProgram, Mesh, RunAgent, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
-pub use relay::{Relay, RelayAuth, RelayOutbox, RelayServe};
+pub use relay::{Relay, RelayAuth, RelayBeside, RelayOutbox, RelayServe};
 
 /// The messaging fabric that agents and the people who run them trust.
 #[derive(Debug, Parser)]
@@ -115,6 +115,9 @@ pub struct Up {
     /// A private host that webhooks may reach; may be given several times
     #[arg(long, value_name = "HOST")]
     pub webhook_allow_host: Vec<String>,
+    /// The relay, when this process runs it too
+    #[command(flatten)]
+    pub relay: RelayBeside,
     /// Hand the prompt back once everything runs
     #[arg(long)]
     pub detach: bool,

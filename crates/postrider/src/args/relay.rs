@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use super::seconds;
 
@@ -27,6 +27,26 @@ pub enum RelayAuth {
     Strict,
     /// Dropped; the relay asks with its own token
     Relay,
+}
+
+/// The relay beside broker and daemon; the rest is as it comes, `relay serve` has every choice.
+#[derive(Debug, clap::Args)]
+pub struct RelayBeside {
+    /// Run the relay in the same process, before this API [default: as for relay serve]
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    pub relay: Option<Option<String>>,
+    /// Where callers reach the relay [default: 127.0.0.1:18080]
+    #[arg(long, value_name = "ADDR", requires = "relay")]
+    pub relay_listen: Option<SocketAddr>,
+    /// Which writes may wait, for an API that is not the hub (TOML)
+    #[arg(long, value_name = "FILE", requires = "relay")]
+    pub relay_routes: Option<PathBuf>,
+    /// What becomes of callers' own credentials [default: strict]
+    #[arg(long, value_enum, requires = "relay")]
+    pub relay_auth_mode: Option<RelayAuth>,
+    /// A file with the relay's own token at the upstream
+    #[arg(long, value_name = "FILE", requires = "relay")]
+    pub relay_token_file: Option<PathBuf>,
 }
 
 /// See [`Relay::Serve`].
@@ -88,6 +108,9 @@ pub enum RelayOutbox {
         /// The upstream it must be
         #[arg(long, value_name = "URL")]
         upstream_url: Option<String>,
+        /// A file with the relay's own token there, for when no relay runs
+        #[arg(long, value_name = "FILE")]
+        upstream_token_file: Option<PathBuf>,
         /// Take the upstream as the right one although it says to be another
         #[arg(long)]
         force_upstream: bool,
@@ -128,4 +151,85 @@ pub enum RelayOutbox {
         #[arg(long, value_name = "FILE", group = "choice")]
         edit: Option<PathBuf>,
     },
+}
+
+impl RelayBeside {
+    /// What `relay serve` would be told, when the relay is wanted.
+    pub fn serve(&self) -> Option<RelayServe> {
+        let upstream = self.relay.clone()?;
+        // Defaults have one owner, the words of `relay serve`.
+        let Served { mut relay } = Served::parse_from(["relay"]);
+        relay.upstream = upstream.or(relay.upstream);
+        relay.listen = self.relay_listen.unwrap_or(relay.listen);
+        relay.routes.clone_from(&self.relay_routes);
+        relay.auth_mode = self.relay_auth_mode.unwrap_or(relay.auth_mode);
+        relay.upstream_token_file.clone_from(&self.relay_token_file);
+        Some(relay)
+    }
+
+    /// The same as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let Some(upstream) = &self.relay else { return Vec::new() };
+        let mut words = vec![upstream.as_ref().map_or("--relay".to_owned(), |url| format!("--relay={url}"))];
+        words.extend(self.relay_listen.map(|listen| format!("--relay-listen={listen}")));
+        let file = |name: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| format!("--relay-{name}={}", path.display()))
+        };
+        words.extend(file("routes", &self.relay_routes));
+        words.extend(file("token-file", &self.relay_token_file));
+        words.extend(self.relay_auth_mode.and_then(|mode| {
+            mode.to_possible_value().map(|mode| format!("--relay-auth-mode={}", mode.get_name()))
+        }));
+        words
+    }
+}
+
+#[derive(Parser)]
+struct Served {
+    #[command(flatten)]
+    relay: RelayServe,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Parser)]
+    struct Beside {
+        #[command(flatten)]
+        beside: RelayBeside,
+    }
+
+    fn beside(words: &[&str]) -> RelayBeside {
+        Beside::parse_from(["up"].iter().chain(words)).beside
+    }
+
+    #[test]
+    fn a_relay_beside_is_told_what_relay_serve_would_be() {
+        assert!(beside(&[]).serve().is_none());
+        let plain = beside(&["--relay", "http://hub.lan/hub"]).serve().unwrap();
+        assert_eq!(plain.upstream.as_deref(), Some("http://hub.lan/hub"));
+        assert_eq!((plain.listen.port(), plain.auth_mode), (18080, RelayAuth::Strict));
+        let bare = beside(&["--relay", "--relay-listen", "127.0.0.1:0"]).serve().unwrap();
+        assert_eq!((bare.listen.port(), bare.health.as_str()), (0, "/health"));
+    }
+
+    #[test]
+    fn its_words_say_the_same_again() {
+        let words = [
+            "--relay=http://h/hub",
+            "--relay-listen=127.0.0.1:1",
+            "--relay-routes=r.toml",
+            "--relay-token-file=t",
+            "--relay-auth-mode=relay",
+        ];
+        assert_eq!(beside(&words).words(), words);
+        assert_eq!(beside(&["--relay"]).words(), ["--relay"]);
+        assert!(beside(&[]).words().is_empty());
+    }
+
+    #[test]
+    fn a_choice_about_no_relay_is_wrong_usage() {
+        assert!(Beside::try_parse_from(["up", "--relay-listen", "127.0.0.1:0"]).is_err());
+    }
 }

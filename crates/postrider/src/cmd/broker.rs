@@ -93,6 +93,7 @@ fn setup(asked: &args::Serve, context: &Context) -> Result<Setup, Failure> {
             .message_retention
             .map(|days| Duration::from_secs(u64::from(days) * 24 * 3600)),
         local_door: None,
+        relay: None,
     })
 }
 

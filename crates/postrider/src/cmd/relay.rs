@@ -4,11 +4,15 @@ mod doctor;
 mod door;
 mod outbox;
 mod replay;
+mod role;
 mod serve;
+mod stand_in;
 
 use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
+
+pub use role::Role;
 
 pub async fn run(asked: args::Relay, context: &Context) -> Result<Exit, Failure> {
     match asked {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use wire::local::Health;
 
 use super::Context;
+use super::relay::Role;
 use crate::clock::clock;
 use crate::fabric::OWN_MESH;
 use crate::failure::{Exit, Failure};
@@ -25,10 +26,7 @@ use crate::{args, fabric, journal};
 pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let (home, output) = (&context.home, &context.output);
     if asked.detach {
-        let mut words = vec!["up".to_owned()];
-        words.extend(asked.listen.map(|listen| format!("--listen={listen}")));
-        words.extend(asked.webhook_allow_host.iter().map(|host| format!("--webhook-allow-host={host}")));
-        return super::detach::run(&words, home, output).await;
+        return super::detach::run(&words(&asked), home, output).await;
     }
     check_address(asked.listen)?;
     let webhook_allowed_hosts = super::broker::hosts(&asked.webhook_allow_host)?;
@@ -37,28 +35,21 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let first_time = !home.config().exists();
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (clock(), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
+    let relay = match asked.relay.serve() {
+        Some(asked) => Some(Role::open(&asked, home, clock.clone()).await?),
+        None => None,
+    };
     let setup = fabric::Setup {
         webhook_allowed_hosts,
         local_door: Some(socket(home)?),
+        relay: relay.as_ref().map(|role| role.relay.clone()),
         ..fabric::Setup::local(fabric::Store::Sqlite(ledger(home)))
     };
     let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
     let stop = CancellationToken::new();
     let config = daemon::Config {
-        home: home.root().to_owned(),
-        clock: clock.clone(),
-        entropy,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        roles: vec!["broker".to_owned(), "chat".to_owned(), "daemon".to_owned()],
-        page_url: Some(fabric.url.clone()),
-        own_mesh: Some(OwnMesh {
-            slug: OWN_MESH.to_owned(),
-            url: fabric.url.clone(),
-            invites: fabric.invites(),
-        }),
-        more_routes: super::mcp::routes(home)?,
-        surroundings: Surroundings::read(|name| std::env::var(name).ok()),
-        stop: stop.clone(),
+        roles: roles(relay.as_ref()),
+        ..daemon_beside(&fabric, home, clock.clone(), entropy, stop.clone())?
     };
     let daemon = match Daemon::start(config).await {
         Ok(daemon) => daemon,
@@ -68,6 +59,8 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
         }
     };
     tokio::spawn(stop_on_signal(stop.clone()));
+    let relay_facts = relay.as_ref().map(|role| (role.url(), role.upstream.clone()));
+    let relaying = relay.map(|role| tokio::spawn(role.run(stop.clone())));
     let health = tokio::select! {
         health = settled(home) => health?,
         () = stop.cancelled() => None,
@@ -82,6 +75,7 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
                 url: &fabric.url,
                 page: &page,
                 daemon: &daemon,
+                relay: relay_facts,
                 first_time,
                 sync,
             },
@@ -90,8 +84,54 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     }
     // The daemon first: what it has on the wire may still be answered.
     daemon.stopped().await;
+    if let Some(relaying) = relaying
+        && let Err(error) = relaying.await
+    {
+        tracing::error!(%error, "the relay ended badly");
+    }
     fabric.stop().await;
     Ok(Exit::Done)
+}
+
+/// The command line of the same process in the background.
+fn words(asked: &args::Up) -> Vec<String> {
+    let mut words = vec!["up".to_owned()];
+    words.extend(asked.listen.map(|listen| format!("--listen={listen}")));
+    words.extend(asked.webhook_allow_host.iter().map(|host| format!("--webhook-allow-host={host}")));
+    words.extend(asked.relay.words());
+    words
+}
+
+/// A daemon whose own mesh is the broker of this process.
+fn daemon_beside(
+    fabric: &fabric::Fabric,
+    home: &Home,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    stop: CancellationToken,
+) -> Result<daemon::Config, Failure> {
+    Ok(daemon::Config {
+        home: home.root().to_owned(),
+        clock,
+        entropy,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        roles: roles(None),
+        page_url: Some(fabric.url.clone()),
+        own_mesh: Some(OwnMesh {
+            slug: OWN_MESH.to_owned(),
+            url: fabric.url.clone(),
+            invites: fabric.invites(),
+        }),
+        more_routes: super::mcp::routes(home)?,
+        surroundings: Surroundings::read(|name| std::env::var(name).ok()),
+        stop,
+    })
+}
+
+/// What this process runs.
+fn roles(relay: Option<&Role>) -> Vec<String> {
+    let beside = relay.map(|_| "relay");
+    ["broker", "chat", "daemon"].into_iter().chain(beside).map(str::to_owned).collect()
 }
 
 /// Refuses when another process runs this home. The lock decides; it is taken for good by the daemon, after this look.
@@ -217,6 +257,8 @@ struct Ready<'a> {
     url: &'a str,
     page: &'a str,
     daemon: &'a Daemon,
+    /// Where the relay is reached, and what it stands before.
+    relay: Option<(String, String)>,
     first_time: bool,
     sync: Option<Duration>,
 }
@@ -233,6 +275,7 @@ fn print_ready(ready: &Ready<'_>, output: &Output) {
             "home": ready.home.root(),
             "person": person,
             "node": node,
+            "relay": ready.relay.as_ref().map(|(url, _)| url),
         })),
         Form::Quiet => output.text(ready.url),
         Form::Text => {
@@ -248,6 +291,9 @@ fn print_ready(ready: &Ready<'_>, output: &Output) {
             output.fact("you", &format!("{person} on {node}"));
             output.fact("socket", &shown(ready.daemon.socket()));
             output.fact("runs", &ready.health.roles.join(", "));
+            if let Some((url, upstream)) = &ready.relay {
+                output.fact("relay", &format!("{url} before {upstream}"));
+            }
             output.fact(
                 "disk",
                 &format!("SQLite {}, every answer synced first{sync}", sqlite::rusqlite::version()),

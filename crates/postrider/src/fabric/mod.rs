@@ -20,6 +20,7 @@ use net::guard::{Hosts, Origins, Policy, Site, protect, with_fallbacks};
 use net::handshake::Invite;
 use net::serve::{Door, serve};
 use net::tls::Identity;
+use relay::Relay;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +55,8 @@ pub struct Setup {
     pub webhook_allowed_hosts: Vec<Host>,
     /// The local door of the home in this process, for its person's browser.
     pub local_door: Option<PathBuf>,
+    /// The relay in this process, for the same browser.
+    pub relay: Option<Relay>,
 }
 
 /// A broker on its door.
@@ -84,6 +87,7 @@ impl Setup {
             message_retention: None,
             webhook_allowed_hosts: Vec::new(),
             local_door: None,
+            relay: None,
         }
     }
 }
@@ -127,7 +131,7 @@ impl Fabric {
         let policy = Policy::new(Hosts::listed(address, scheme, public), Origins::Own);
         let mut routes = broker.router();
         if let Some(socket) = setup.local_door {
-            routes = routes.merge(panel::routes(broker.clone(), socket));
+            routes = routes.merge(panel::routes(broker.clone(), socket, setup.relay.as_ref()));
         }
         let router = protect(with_fallbacks(routes), policy);
         let door = match setup.identity {

@@ -3,12 +3,14 @@
 //! - Only what the page needs is reachable, by name; everything else does not exist.
 //! - Only the home's own person may ask: a browser signed in as anybody else is refused.
 //! - The daemon is asked through its socket, like any other caller of this account.
+//! - The relay's choices are there only when this process runs the relay.
 
 use std::path::PathBuf;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::any;
 use broker::Broker;
@@ -17,6 +19,7 @@ use ledger::Member;
 use model::ErrorCode;
 use net::client::{Ask, Client, ClientError, Target};
 use net::respond::{Refusal, read_body};
+use relay::Relay;
 use serde_json::Value;
 use wire::Refused;
 use wire::local::Health;
@@ -43,10 +46,22 @@ struct Panel {
     daemon: Client,
 }
 
-/// The routes, for the daemon behind `socket`.
-pub(super) fn routes(broker: Broker, socket: PathBuf) -> Router {
+/// The routes, for the daemon behind `socket` and the relay of this process.
+pub(super) fn routes(broker: Broker, socket: PathBuf, relay: Option<&Relay>) -> Router {
     let panel = Panel { broker, daemon: Client::new(Target::Unix(socket)) };
-    Router::new().route(&format!("{PREFIX}/{{*path}}"), any(pass_on)).with_state(panel)
+    let passed_on = Router::new().route(&format!("{PREFIX}/{{*path}}"), any(pass_on));
+    let routes = passed_on.with_state(panel.clone());
+    match relay {
+        Some(relay) => routes.merge(relay::page_router(relay).layer(from_fn_with_state(panel, admit))),
+        None => routes,
+    }
+}
+
+/// Lets this home's person through to the relay.
+async fn admit(State(panel): State<Panel>, request: Request, next: Next) -> Result<Response, Refusal> {
+    let person = panel.broker.signed_in(request.method(), request.headers()).await?;
+    panel.check_home_of(&person).await?;
+    Ok(next.run(request).await)
 }
 
 async fn pass_on(State(panel): State<Panel>, request: Request) -> Result<Response, Refusal> {

@@ -196,7 +196,7 @@ fn a_tail_names_one_message_and_a_short_one_none() {
     let id = product.cli(&["--quiet", "send", "me", "x", "--wait", "delivered"]).unwrap().done().stdout;
     let tail = &id.trim()[id.trim().len() - 6..];
     let known = product.cli(&["--json", "explain", tail]).unwrap().done().json();
-    assert_eq!(known[0]["here"]["client_message_id"], id.trim());
+    assert_eq!(known[0]["client_message_id"], id.trim());
     assert_eq!(product.cli(&["explain", &tail[1..]]).unwrap().code(), Some(1));
     for end in ["same-tail", "other-same-tail"] {
         product.cli(&["send", "me", "x", "--id", &format!("{end}-000001")]).unwrap().done();

@@ -98,3 +98,8 @@ fn a_browser_signs_in_requeues_dead_letters_and_explains() {
 fn a_browser_finds_the_page_usable_in_both_themes_and_on_a_phone() {
     node(&["--test", "e2e/looks.test.mjs"]);
 }
+
+#[test]
+fn a_browser_settles_the_conflicts_of_the_relay_beside_it() {
+    node(&["--test", "e2e/conflicts.test.mjs"]);
+}

@@ -60,8 +60,13 @@ fn patterned(seeded: &mut Seeded) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_byte_of_ten_thousand_secrets_reaches_the_outbox_its_log_or_an_export() {
+async fn no_byte_of_ten_thousand_secrets_reaches_the_outbox_its_log_the_journal_or_an_export() {
     let stage = Stage::with(|config| config.rows_max = 100_000).await;
+    let journal = stage.folder.path().join("journal");
+    // As `POSTRIDER_LOG=debug` would have it, and the relay's own words all of them.
+    let told = tracing_subscriber::EnvFilter::new("debug,relay=trace,mailbox=trace,net=trace,sqlite=trace");
+    let lines = std::sync::Arc::new(std::fs::File::create(&journal).unwrap());
+    tracing_subscriber::fmt().with_env_filter(told).with_ansi(false).with_writer(lines).init();
     let mut seeded = Seeded::new(11);
     let mut answers = [0_usize; 2];
     stage.upstream.leave().await;
@@ -102,6 +107,10 @@ async fn no_byte_of_ten_thousand_secrets_reaches_the_outbox_its_log_or_an_export
         assert!(!told.body.to_string().contains("CANARY7"), "no value in a refusal");
     }
     assert!(answers[0] > CANARIES / 2, "{answers:?}");
+    for secret in ["token=CANARY7abcdefghijklmnop", "q=ghp_CANARY7abcdefghijklmnop"] {
+        let read = stage.call(Method::GET, &format!("/progress/?{secret}"), &[], "").await;
+        assert_eq!(read.status, 503);
+    }
     // Clean neighbours are stored, and the upstream's own words with secrets in them are not.
     for place in 0..50 {
         stage.post("/progress/", &format!("clean-{place}"), &json!({"note": place}).to_string()).await;
@@ -112,6 +121,8 @@ async fn no_byte_of_ten_thousand_secrets_reaches_the_outbox_its_log_or_an_export
     assert_eq!(status["rejected"], 50, "each was answered with a secret in the upstream's words");
     let export = stage.operate(Method::GET, "/envelopes?limit=1000&bodies=true", "").await.body.to_string();
     assert!(export.contains("clean-7") && !export.contains("CANARY7"));
+    let said = std::fs::read_to_string(&journal).unwrap();
+    assert!(said.contains("a read did not reach the upstream"), "the journal is listened to: {said}");
     let mut looked = 0;
     for entry in std::fs::read_dir(stage.folder.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();

@@ -38,6 +38,12 @@ impl RelayDoor {
         Ok(Self { client: Client::new(Target::Unix(socket)), shown })
     }
 
+    /// Whether a relay answers there.
+    pub async fn answers(&self) -> bool {
+        let asked = self.client.ask(Ask::new(Method::GET, "/v1/relay/status".to_owned())).await;
+        !matches!(asked, Err(ClientError::NotRunning { .. }))
+    }
+
     /// `GET path`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.ask(Ask::new(Method::GET, format!("/v1/relay{path}"))).await

@@ -10,22 +10,45 @@ use wire::relay::{Acted, EnvelopePage, EnvelopeView, RelayStatus, ResolveRequest
 
 use super::door::RelayDoor;
 use super::replay;
+use super::stand_in::{StandIn, Wants};
 use crate::args;
 use crate::clock::clock;
 use crate::cmd::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{Form, Output, age, short_id};
 
+/// Asks the relay; without one, a stand-in for as long as the command takes.
 pub async fn run(asked: args::RelayOutbox, context: &Context) -> Result<Exit, Failure> {
-    let (door, output) = (RelayDoor::of(&context.home)?, &context.output);
-    match asked {
-        args::RelayOutbox::Status => status(&door, output).await?,
-        args::RelayOutbox::List { status, limit } => list(&door, status.as_deref(), limit, output).await?,
-        args::RelayOutbox::Inspect { id } => inspect(&door, &id, output).await?,
-        args::RelayOutbox::Replay { upstream_url, force_upstream, timeout } => {
-            return replay::run(&door, upstream_url, force_upstream, timeout, output).await;
+    let door = RelayDoor::of(&context.home)?;
+    if door.answers().await {
+        return act(asked, &door, &context.output).await;
+    }
+    let wants = match &asked {
+        args::RelayOutbox::Replay { upstream_url, upstream_token_file, .. } => {
+            Wants::Replay { upstream: upstream_url.as_deref(), token_file: upstream_token_file.as_deref() }
         }
-        args::RelayOutbox::Export { output: file } => export(&door, &file, output).await?,
+        _ => Wants::Operate,
+    };
+    let stand_in = StandIn::open(&wants, context).await?;
+    if stand_in.is_some() && context.output.form() == Form::Text {
+        context.output.fact("warn", "no relay runs here; this command opened its outbox");
+    }
+    let ended = act(asked, &door, &context.output).await;
+    if let Some(stand_in) = stand_in {
+        stand_in.close().await;
+    }
+    ended
+}
+
+async fn act(asked: args::RelayOutbox, door: &RelayDoor, output: &Output) -> Result<Exit, Failure> {
+    match asked {
+        args::RelayOutbox::Status => status(door, output).await?,
+        args::RelayOutbox::List { status, limit } => list(door, status.as_deref(), limit, output).await?,
+        args::RelayOutbox::Inspect { id } => inspect(door, &id, output).await?,
+        args::RelayOutbox::Replay { upstream_url, force_upstream, timeout, .. } => {
+            return replay::run(door, upstream_url, force_upstream, timeout, output).await;
+        }
+        args::RelayOutbox::Export { output: file } => export(door, &file, output).await?,
         args::RelayOutbox::Retry { id, force_duplicate } => {
             let request = RetryRequest { force_duplicate };
             acted(&door.post(&format!("/envelopes/{id}/retry"), &request).await?, output);

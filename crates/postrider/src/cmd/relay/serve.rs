@@ -1,21 +1,9 @@
 //! `postrider relay serve`.
 
-use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use anyhow::Context as _;
-use model::{Entropy, ErrorCode, OsEntropy};
-use net::Secret;
-use net::client::Target;
-use net::local::LockError;
-use net::serve::{Door, serve};
-use relay::{AuthMode, Config, Relay};
-use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
-use super::door::{folder, socket};
+use super::door::socket;
+use super::role::Role;
 use crate::clock::clock;
 use crate::cmd::Context;
 use crate::cmd::up::stop_on_signal;
@@ -23,147 +11,32 @@ use crate::failure::{Exit, Failure};
 use crate::output::Form;
 use crate::{args, home, journal};
 
-/// Where the seed's users keep an upstream's address, after our own name for it.
-const UPSTREAM_NAMES: [&str; 2] = ["STATEHUB_UPSTREAM_URL", "API_BASE"];
-const UPSTREAM_DEFAULT: &str = "http://127.0.0.1:8000";
-
 pub async fn run(asked: args::RelayServe, context: &Context) -> Result<Exit, Failure> {
     journal::start();
-    if !asked.listen.ip().is_loopback() {
-        return Err(Failure::usage(format!(
-            "{} is open to other machines, and this door trusts its host",
-            asked.listen
-        ))
-        .fix("postrider relay serve --listen 127.0.0.1:18080"));
-    }
-    let place = folder(&context.home);
-    net::local::private_folder(&place).with_context(|| place.display().to_string())?;
-    let lock = net::local::lock_exclusive(&place.join("lock")).map_err(held)?;
-    let operator = net::local::bind_unix(&socket(&context.home)?, &lock)
-        .map_err(|error| Failure::refused(ErrorCode::Unavailable, error.to_string()))?;
-    let listener = TcpListener::bind(asked.listen).await.map_err(|error| {
-        Failure::refused(ErrorCode::Unavailable, format!("{} cannot be listened at: {error}", asked.listen))
-    })?;
-    let address = listener.local_addr().context("a bound listener has an address")?;
-    let config = config(&asked, &place, address)?;
-    let upstream = config.upstream.to_string();
-    let relay = Relay::open(config, clock(), Arc::new(OsEntropy)).await.map_err(anyhow::Error::from)?;
+    let role = Role::open(&asked, &context.home, clock()).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    print_ready(address, &upstream, &place, context);
-    run_doors(&relay, listener, operator, &stop).await;
-    relay.close().await;
-    drop(lock);
+    print_ready(&role, context)?;
+    role.run(stop).await;
     Ok(Exit::Done)
 }
 
-async fn run_doors(relay: &Relay, listener: TcpListener, operator: UnixListener, stop: &CancellationToken) {
-    tokio::join!(
-        serve(Door::tcp(listener).with_bounds(bounds()), relay.router(), stop.clone()),
-        serve(Door::unix(operator), relay::operator_router(relay), stop.clone()),
-        relay.drain(stop.clone()),
-    );
-}
-
-/// Callers of this host never prove who they are on the connection, and a host may have many agents.
-fn bounds() -> net::serve::Bounds {
-    let bounds = net::serve::Bounds::default();
-    net::serve::Bounds { unauthenticated_per_address_max: bounds.connections_max, ..bounds }
-}
-
-fn config(asked: &args::RelayServe, place: &Path, address: SocketAddr) -> Result<Config, Failure> {
-    let url =
-        asked.upstream.clone().or_else(|| UPSTREAM_NAMES.iter().find_map(|name| std::env::var(name).ok()));
-    let url = url.unwrap_or_else(|| UPSTREAM_DEFAULT.to_owned());
-    let upstream = Target::of_url(&url).map_err(|error| Failure::usage(error.to_string()))?;
-    if is_itself(&upstream, address) {
-        return Err(
-            Failure::usage("the upstream is this relay itself").fix("postrider relay serve --upstream URL")
-        );
-    }
-    let outbox = asked.outbox.clone().or_else(|| std::env::var_os("STATEHUB_OUTBOX_PATH").map(PathBuf::from));
-    let mut config = Config::new(upstream, outbox.unwrap_or_else(|| place.join("outbox.db")));
-    if let Some(file) = &asked.routes {
-        config.routes = relay::parse_routes(&read(file)?)
-            .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
-    }
-    config.auth_mode = match asked.auth_mode {
-        args::RelayAuth::Strict => AuthMode::Strict,
-        args::RelayAuth::Relay => AuthMode::Relay,
-    };
-    if let Some(file) = &asked.upstream_token_file {
-        config.upstream_token = Some(Secret::from(read(file)?.trim().to_owned()));
-    } else if config.auth_mode == AuthMode::Relay {
-        return Err(Failure::usage("--auth-mode relay needs the relay's own token")
-            .fix("postrider relay serve --auth-mode relay --upstream-token-file FILE"));
-    }
-    config.local_token = Some(local_token(&place.join("token"), &OsEntropy)?);
-    config.health_path.clone_from(&asked.health);
-    (config.drain_per_second, config.rows_max) = (asked.drain_rate, asked.rows_max);
-    config.answer_timeout = asked.answer_timeout;
-    Ok(config)
-}
-
-/// Whether requests would come straight back.
-fn is_itself(upstream: &Target, own: SocketAddr) -> bool {
-    match upstream {
-        Target::Unix(_) => false,
-        Target::Tcp { host, port, .. } => {
-            let local =
-                host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-            *port == own.port() && local
-        }
-    }
-}
-
-/// The token callers show; made at the first start, for this account alone.
-fn local_token(path: &Path, entropy: &dyn Entropy) -> Result<Secret, Failure> {
-    if path.exists() {
-        return Ok(Secret::from(read(path)?.trim().to_owned()));
-    }
-    let token = Secret::mint(entropy);
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, token.reveal().as_bytes()));
-    written.with_context(|| path.display().to_string())?;
-    Ok(token)
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", path.display())))
-}
-
-fn held(error: LockError) -> Failure {
-    let shown = error.to_string();
-    match error {
-        LockError::Held { .. } => {
-            Failure::refused(ErrorCode::Unavailable, "a relay of this home runs already")
-                .line("Nothing was changed.")
-                .fix("postrider relay outbox status")
-        }
-        LockError::Unusable { .. } => Failure::refused(ErrorCode::Unavailable, shown),
-    }
-}
-
-fn print_ready(address: SocketAddr, upstream: &str, place: &Path, context: &Context) {
+fn print_ready(role: &Role, context: &Context) -> Result<(), Failure> {
     let output = &context.output;
-    let url = format!("http://{address}");
+    let (url, upstream) = (role.url(), &role.upstream);
     match output.form() {
         Form::Json => output.json(&serde_json::json!({
-            "event": "ready", "url": url, "upstream": upstream, "socket": place.join("sock"),
+            "event": "ready", "url": url, "upstream": upstream, "socket": socket(&context.home)?,
         })),
         Form::Quiet => output.text(&url),
         Form::Text => {
             output.fact("relay", &url);
             output.fact("upstream", upstream);
-            output.fact("outbox", &home::shown(&place.join("outbox.db")));
+            output.fact("outbox", &home::shown(&role.outbox));
             output.text("");
             output.fact("see", "postrider relay outbox status      in a second terminal");
             output.fact("stop", "Ctrl-C                             what waits stays on disk");
         }
     }
+    Ok(())
 }

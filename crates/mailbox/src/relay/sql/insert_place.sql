@@ -1,1 +1,0 @@
-UPDATE envelope SET place = local_seq WHERE local_seq = :seq
