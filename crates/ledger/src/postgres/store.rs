@@ -1,9 +1,9 @@
 //! The handle, and each door's way to the server.
 
+mod open;
 mod run;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -11,17 +11,15 @@ use model::admission::{Known, StatusAnswer};
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
-    ClientMessageId, ConversationId, Cursor, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
-    MessageId, NodeName, Timestamp, TopicName,
+    ClientMessageId, ConversationId, Cursor, DeliveryRung, MemberId, MemberKind, MemberName, MessageId,
+    NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
 
-use super::batch::{Queue, WRITERS};
+use super::batch::Queue;
 use super::hub_batch::HubQueue;
 use super::lookup::LookUps;
-use super::schema::{self, OpenError};
-use super::session::{self, CONNECTIONS_MAX, Core};
-use super::trouble::PostgresError;
+use super::session::Core;
 use super::wake::{Bell, Wake};
 use super::{
     chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token, wayin,
@@ -37,38 +35,6 @@ pub struct PostgresLedger {
     look_ups: LookUps,
     wake: Wake,
     _bell: Bell,
-}
-
-impl PostgresLedger {
-    /// Connects to the database at `url`, brings its tables up to date and starts the writers.
-    pub async fn open(url: &str, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        let config = session::address(url)?;
-        let pool = session::pool(config.clone(), CONNECTIONS_MAX)?;
-        let writers = session::pool(config.clone(), WRITERS)?;
-        let core = Arc::new(Core { pool, writers, entropy, clock_shift: AtomicI64::new(0) });
-        let mut client = core.connection().await.map_err(PostgresError::from)?;
-        schema::migrate(&mut client).await?;
-        drop(client);
-        let wake = Wake::new();
-        let queue = Queue::start(&core, &wake);
-        let hub_queue = HubQueue::start(&core, &wake);
-        let look_ups = LookUps::start(&core);
-        let bell = wake.start(config);
-        Ok(Self { core, queue, hub_queue, look_ups, wake, _bell: bell })
-    }
-
-    /// Moves the store's clock against the database's, for the conformance suite.
-    #[cfg(feature = "conformance")]
-    pub fn shift_clock(&self, micros: i64) {
-        self.core.clock_shift.fetch_add(micros, std::sync::atomic::Ordering::Relaxed);
-    }
-
-    /// Connections now: open, and of these in use.
-    pub fn connections(&self) -> (usize, usize) {
-        let pools = [self.core.pool.status(), self.core.writers.status()];
-        let open = pools.iter().map(|pool| pool.size).sum();
-        (open, pools.iter().map(|pool| pool.size.saturating_sub(pool.available)).sum())
-    }
 }
 
 #[async_trait]

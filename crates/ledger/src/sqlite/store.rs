@@ -1,5 +1,7 @@
 //! The handle, and each door's way into the engine.
 
+mod run;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,49 +59,6 @@ impl SqliteLedger {
     /// The engine, for its counters and for closing it.
     pub fn db(&self) -> &Db {
         &self.db
-    }
-
-    async fn write<T, E>(
-        &self,
-        name: &'static str,
-        job: impl FnOnce(&Connection, &World) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<::sqlite::StorageError> + Send + 'static,
-    {
-        let world = self.world.clone();
-        let written = self.db.write(name, move |conn| job(conn, &world)).await?;
-        self.committed.send_replace(());
-        Ok(written)
-    }
-
-    async fn accept_in_two_transactions(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
-        let accept = move |conn: &Connection, world: &World| planted::accept_without_ids(conn, world, &lane);
-        let (outcomes, lifted) = self.write("ledger.accept", accept).await?;
-        self.write("ledger.accept_ids", move |conn, _| planted::write_ids(conn, lifted)).await?;
-        Ok(outcomes)
-    }
-
-    async fn hub_write_in_two_transactions(&self, write: HubWrite) -> Result<HubOutcome, StorageError> {
-        let effect = move |conn: &Connection, world: &World| hub::write(conn, world, &write);
-        let (outcome, row) = self.write("ledger.hub_write", effect).await?;
-        if let Some(row) = row {
-            self.write("ledger.hub_key", move |conn, _| hub::store_key(conn, &row)).await?;
-        }
-        Ok(outcome)
-    }
-
-    async fn read<T, E>(
-        &self,
-        name: &'static str,
-        read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<::sqlite::StorageError> + Send + 'static,
-    {
-        self.db.read(name, read).await
     }
 }
 
