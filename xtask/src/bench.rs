@@ -14,6 +14,7 @@ mod table;
 
 mod chat;
 mod peer;
+mod relay;
 
 use crate::Ending;
 use crate::facts::Facts;
@@ -70,6 +71,11 @@ pub const BENCHES: &[Bench] = &[
         name: "broker",
         about: "Durable accepts with 10 fan-out rows on each store, against Redis and PostgreSQL peers; 1 M and 5 M ids.",
         run: broker::run,
+    },
+    Bench {
+        name: "relay",
+        about: "A relay before an API against nginx, and receipts while the API is away against sends at a daemon.",
+        run: relay::run,
     },
 ];
 

@@ -76,8 +76,18 @@ impl Home {
 
     /// Starts a command that runs until somebody ends it, such as `broker serve`, with faults armed.
     pub fn spawn(&self, args: &[&str], faults: &[String]) -> std::io::Result<Process> {
+        self.spawn_with(args, faults, &[])
+    }
+
+    /// The same with more environment.
+    pub fn spawn_with(
+        &self,
+        args: &[&str],
+        faults: &[String],
+        env: &[(&str, &str)],
+    ) -> std::io::Result<Process> {
         let mut command = self.command();
-        command.args(args);
+        command.args(args).envs(env.iter().copied());
         if !faults.is_empty() {
             command.env("POSTRIDER_FAULT", faults.join(","));
         }

@@ -2,4 +2,5 @@
 
 pub mod bare;
 pub mod nats;
+pub mod nginx;
 pub mod redis;

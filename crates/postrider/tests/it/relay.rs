@@ -1,7 +1,13 @@
 //! A relay before a hub, both the real binary: the small run of `cargo xtask prove relay`, and its commands.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
 use testkit::bin::Binary;
 use testkit::fleet::relays::{Outcome, Plan, run};
+use testkit::process::Channel;
 
 fn relayed(writes: u64, outages: u64, planted: bool) -> Outcome {
     let binary = Binary::at(env!("CARGO_BIN_EXE_postrider"));
@@ -29,4 +35,71 @@ fn a_relay_that_does_not_run_is_named_with_the_command_that_starts_it() {
     assert_eq!(output.code(), Some(3));
     assert!(output.stderr.contains("relay_not_running"), "{}", output.stderr);
     assert!(output.stderr.contains("postrider relay serve --upstream URL"), "{}", output.stderr);
+}
+
+/// Sends one request and reads the status of its answer.
+fn status_of(address: SocketAddr, request: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(request.as_bytes())?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(line.split(' ').nth(1).unwrap_or_default().to_owned())
+}
+
+/// An API that takes whatever it is asked, until the test ends.
+fn api() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // Whoever asked may have gone.
+            let _ = take(stream);
+        }
+    });
+    address
+}
+
+/// Reads one request whole: a connection closed over unread bytes is cut, and its answer with it.
+fn take(stream: TcpStream) -> std::io::Result<()> {
+    let (mut reader, mut line, mut length) = (BufReader::new(stream), String::new(), 0);
+    while reader.read_line(&mut line)? > 2 {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        line.clear();
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+    reader.get_mut().write_all(answer.as_bytes())
+}
+
+#[test]
+fn without_a_relay_the_outbox_is_opened_under_its_lock_and_replay_ends_with_its_codes() {
+    let home = crate::home();
+    let nobody = format!("http://127.0.0.1:{}", testkit::port::free().unwrap());
+    let args = ["relay", "serve", "--json", "--listen", "127.0.0.1:0", "--upstream", &nobody];
+    let mut relay = home.spawn(&args, &[]).unwrap();
+    let ready = relay.line(Channel::Stdout, "its ready line", Duration::from_secs(60), |_| true).unwrap();
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    let address = ready["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
+    let write = "POST /progress/ HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                 idempotency-key: k1\r\ncontent-length: 7\r\n\r\n{\"n\":1}";
+    assert_eq!(status_of(address, write).unwrap(), "202");
+    relay.kill9();
+
+    let status = home.cli(&["relay", "outbox", "status", "--json"]).unwrap();
+    assert_eq!(status.code(), Some(0), "{}", status.stderr);
+    let told = &status.json()[0];
+    assert_eq!((&told["queued"], &told["reachable"]), (&1.into(), &false.into()), "{told}");
+    assert_eq!(told["upstream"], nobody.as_str(), "where the last relay sent");
+    let listed = home.cli(&["relay", "outbox", "list", "--json"]).unwrap().done();
+    assert_eq!(listed.json()[0]["idempotency_key"], "k1");
+
+    let away = home.cli(&["relay", "outbox", "replay", "--json"]).unwrap();
+    assert_eq!(away.code(), Some(3), "{}{}", away.stdout, away.stderr);
+    let url = format!("http://{}", api());
+    let drained = home.cli(&["relay", "outbox", "replay", "--json", "--upstream-url", &url]).unwrap();
+    assert_eq!(drained.code(), Some(0), "{}{}", drained.stdout, drained.stderr);
+    let done = home.cli(&["relay", "outbox", "list", "--json", "--status", "done"]).unwrap().done();
+    assert_eq!(done.json()[0]["idempotency_key"], "k1");
 }
