@@ -146,20 +146,20 @@ impl Scene<'_> {
                 let call = ["--method", "tools/call", "--tool-name", tool, "--tool-args-json", arguments];
                 judge(tool, self.clients.inspector(target, &call), &went_well);
             }
-            let letter = self.newest_letter()?;
+            let letter = self.new_letter(transport)?;
             let id = format!("inspected-{transport}");
-            let reply = serde_json::json!({"message_id": letter, "client_message_id": id}).to_string();
+            let reply = serde_json::json!({"message_id": letter, "body": "seen", "client_message_id": id});
+            let reply = reply.to_string();
             let call = ["--method", "tools/call", "--tool-name", "reply", "--tool-args-json", &reply];
-            // Over the second transport it is a letter that had its turn: a refusal in words is what a tool owes.
-            let told =
-                |answer: &Value| went_well(answer) || answer["structuredContent"]["error"] == "turn_over";
-            judge("reply", self.clients.inspector(target, &call), &told);
+            judge("reply", self.clients.inspector(target, &call), &went_well);
             findings.figures.push((format!("Inspector, {transport}"), format!("{checks} checks")));
         }
         Ok(())
     }
 
-    fn newest_letter(&self) -> anyhow::Result<String> {
+    /// A letter to the agent that has not had its turn.
+    fn new_letter(&self, transport: &str) -> anyhow::Result<String> {
+        self.product.cli(&["send", "walker", &format!("over {transport}"), "--wait", "delivered"])?.done();
         let rows = self.product.cli(&["--json", "--as", "walker", "inbox"])?.done().json();
         let newest = rows.last().and_then(|row| row["id"].as_str()).map(str::to_owned);
         newest.context("the agent has no mail")
