@@ -5,16 +5,16 @@
 
 mod broker;
 mod callers;
+mod chat;
+mod connection;
 mod cpu;
 mod daemon;
 mod engine;
 mod limits;
 mod measured;
-mod table;
-
-mod chat;
 mod peer;
 mod relay;
+mod table;
 
 use crate::Ending;
 use crate::facts::Facts;

@@ -196,11 +196,17 @@ pub(crate) fn unknown(name: Option<&str>) -> Ending {
     Ending::Usage
 }
 
+/// A binary that was not built by the run may be of another commit and another profile; its page says so.
+const NAMED_BINARY: &str = "one that `POSTRIDER_BIN` named: the commit above is the harness's";
+
 impl Proof {
     /// Runs it and puts the facts above what it found.
     pub fn report(&self, workspace: &Workspace, scale: u64, seed: u64) -> anyhow::Result<Report> {
         let facts = Facts::gather(&workspace.root);
-        let findings = (self.run)(&Request { scale, seed, workspace })?;
+        let mut findings = (self.run)(&Request { scale, seed, workspace })?;
+        if std::env::var_os(BIN_VARIABLE).is_some() {
+            findings.figures.insert(0, ("binary".to_owned(), NAMED_BINARY.to_owned()));
+        }
         let scale = format!("{scale} {}", self.unit);
         Ok(Report { name: self.name, about: self.about, scale, seed, facts, findings })
     }

@@ -65,7 +65,6 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     std::fs::write(&token_file, token).context("the agent's token")?;
     let scene = Scene { home: &home, product, clients: &clients, token_file };
     let mut findings = Findings { figures: clients.versions(), ..Findings::default() };
-    findings.figures.push(("binary".to_owned(), built(&binary)));
     scene.walk(&binary, &mut findings)?;
     scene.inspect(&binary, &mut findings)?;
     conformance::run(&scene, &mut findings)?;
@@ -79,12 +78,6 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
         seen: format!("{doubled} of {CONTROL_CALLS} doubled"),
     });
     Ok(findings)
-}
-
-/// How the binary was built, as its folder says.
-fn built(binary: &Binary) -> String {
-    let folder = binary.path().parent().and_then(|folder| folder.file_name());
-    folder.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 impl Scene<'_> {

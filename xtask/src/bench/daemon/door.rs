@@ -2,10 +2,10 @@
 //! the peers' do.
 
 use super::Caller;
+use crate::bench::connection::Connection;
 use anyhow::{Context, ensure};
 use std::path::Path;
 use testkit::seeded::Seeded;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 /// Whose ids.
@@ -22,12 +22,10 @@ pub enum Ids {
 
 /// One connection.
 pub struct Sender {
-    stream: BufReader<UnixStream>,
+    door: Connection<UnixStream>,
     to: String,
     body: String,
     ids: Option<Seeded>,
-    line: String,
-    answer: Vec<u8>,
 }
 
 impl Sender {
@@ -38,35 +36,11 @@ impl Sender {
             Ids::Random { seed } => Some(Seeded::new(seed << 8 | number as u64)),
         };
         Ok(Self {
-            stream: BufReader::new(stream),
+            door: Connection::new(stream),
             to: format!("#lane-{number}"),
             body: "x".repeat(bytes),
             ids,
-            line: String::new(),
-            answer: Vec::new(),
         })
-    }
-
-    async fn status(&mut self) -> anyhow::Result<u16> {
-        self.line.clear();
-        self.stream.read_line(&mut self.line).await?;
-        let status = self.line.split(' ').nth(1).and_then(|word| word.parse().ok());
-        let status = status.with_context(|| format!("no answer: {:?}", self.line))?;
-        let mut length = 0;
-        loop {
-            self.line.clear();
-            self.stream.read_line(&mut self.line).await?;
-            match self.line.trim_end().split_once(':') {
-                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.trim().parse().context("a length")?;
-                }
-                Some(_) => {}
-                None => break,
-            }
-        }
-        self.answer.resize(length, 0);
-        self.stream.read_exact(&mut self.answer).await?;
-        Ok(status)
     }
 }
 
@@ -84,9 +58,8 @@ impl Caller for Sender {
              content-length: {}\r\n\r\n{body}",
             body.len()
         );
-        self.stream.get_mut().write_all(request.as_bytes()).await?;
-        let status = self.status().await?;
-        ensure!(status == 202, "{status} {}", String::from_utf8_lossy(&self.answer));
+        let status = self.door.ask(request.as_bytes()).await?;
+        ensure!(status == 202, "{status} {}", self.door.body());
         Ok(())
     }
 }

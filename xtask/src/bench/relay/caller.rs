@@ -1,9 +1,9 @@
 //! A caller over TCP: HTTP/1.1 written out, one connection, one request at a time.
 
 use crate::bench::callers::Caller;
+use crate::bench::connection::Connection;
 use anyhow::{Context, ensure};
 use std::net::SocketAddr;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 /// What every caller of a round asks.
@@ -21,11 +21,9 @@ pub struct Asked {
 
 /// One connection.
 pub struct Asker {
-    stream: BufReader<TcpStream>,
+    door: Connection<TcpStream>,
     request: Vec<u8>,
     wanted: u16,
-    line: String,
-    answer: Vec<u8>,
 }
 
 impl Asker {
@@ -39,43 +37,14 @@ impl Asker {
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
-        Ok(Self {
-            stream: BufReader::new(stream),
-            request: request.into_bytes(),
-            wanted: asked.status,
-            line: String::new(),
-            answer: Vec::new(),
-        })
-    }
-
-    async fn status(&mut self) -> anyhow::Result<u16> {
-        self.line.clear();
-        self.stream.read_line(&mut self.line).await?;
-        let status = self.line.split(' ').nth(1).and_then(|word| word.parse().ok());
-        let status = status.with_context(|| format!("no answer: {:?}", self.line))?;
-        let mut length = 0;
-        loop {
-            self.line.clear();
-            self.stream.read_line(&mut self.line).await?;
-            match self.line.trim_end().split_once(':') {
-                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.trim().parse().context("a length")?;
-                }
-                Some(_) => {}
-                None => break,
-            }
-        }
-        self.answer.resize(length, 0);
-        self.stream.read_exact(&mut self.answer).await?;
-        Ok(status)
+        Ok(Self { door: Connection::new(stream), request: request.into_bytes(), wanted: asked.status })
     }
 }
 
 impl Caller for Asker {
     async fn call(&mut self, _n: u64) -> anyhow::Result<()> {
-        self.stream.get_mut().write_all(&self.request).await?;
-        let status = self.status().await?;
-        ensure!(status == self.wanted, "{status} {}", String::from_utf8_lossy(&self.answer));
+        let status = self.door.ask(&self.request).await?;
+        ensure!(status == self.wanted, "{status} {}", self.door.body());
         Ok(())
     }
 }
