@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
-use crate::job::ask;
+use crate::job::{Undo, ask};
 use crate::wait::wait;
 use crate::{OpenError, Options, Stats, StorageError, migrate, open};
 
@@ -40,7 +40,29 @@ impl Db {
         T: Send + 'static,
         E: From<StorageError> + Send + 'static,
     {
-        let (job, answer) = ask(name, self.engine.path(), job);
+        self.write_undone_by(Undo::Savepoint, name, job).await
+    }
+
+    /// [`Db::write`] for a job that makes every check before its first change, as hot ones do: it has no savepoint,
+    /// for which SQLite would copy every page the job touches. An `Err` before the first change undoes nobody.
+    /// One after it, or a panic, is a defect: it costs the whole transaction, everybody in it is told to ask
+    /// again, and for a while such jobs have savepoints too, so that one that comes back spoils nobody twice.
+    pub async fn write_checked<T, E, F>(&self, name: &'static str, job: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        self.write_undone_by(Undo::Transaction, name, job).await
+    }
+
+    async fn write_undone_by<T, E, F>(&self, undo: Undo, name: &'static str, job: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let (job, answer) = ask(name, undo, self.engine.path(), job);
         self.engine.submit_write(job)?;
         self.engine.receive(answer).await
     }
@@ -62,7 +84,7 @@ impl Db {
         T: Send + 'static,
         E: From<StorageError> + Send + 'static,
     {
-        let (job, answer) = ask(name, self.engine.path(), read);
+        let (job, answer) = ask(name, Undo::Transaction, self.engine.path(), read);
         self.engine.submit_read(job)?;
         self.engine.receive(answer).await
     }

@@ -13,6 +13,8 @@ use crate::StorageError;
 pub(crate) trait Job: Send {
     /// The name its caller gave it; crash points and errors carry it.
     fn name(&self) -> &'static str;
+    /// What takes its changes back when it goes wrong.
+    fn undo(&self) -> Undo;
     /// Runs it, once; the result waits inside until it is answered.
     fn run(&mut self, conn: &Connection) -> Ran;
     /// Tells the caller how it ended. An error replaces whatever the job itself said: a refusal may rest
@@ -20,7 +22,16 @@ pub(crate) trait Job: Send {
     fn answer(&mut self, end: Result<(), StorageError>);
 }
 
-/// How a job left its savepoint.
+/// What takes a job's changes back when it goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Undo {
+    /// A savepoint of its own. SQLite keeps a copy of every page the job touches for it.
+    Savepoint,
+    /// The whole transaction: the job checks everything before it writes, so that it goes wrong by a defect only.
+    Transaction,
+}
+
+/// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ran {
     /// Its changes stay.
@@ -41,6 +52,7 @@ pub(crate) enum Order {
 
 struct Asked<F, T, E> {
     name: &'static str,
+    undo: Undo,
     path: Arc<Path>,
     stage: Stage<F, T, E>,
     reply: Option<oneshot::Sender<Result<T, E>>>,
@@ -55,6 +67,7 @@ enum Stage<F, T, E> {
 /// Wraps a closure, with the place where its answer will appear.
 pub(crate) fn ask<T, E, F>(
     name: &'static str,
+    undo: Undo,
     path: &Arc<Path>,
     work: F,
 ) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>)
@@ -64,10 +77,8 @@ where
     E: From<StorageError> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel();
-    (
-        Box::new(Asked { name, path: Arc::clone(path), stage: Stage::Waiting(work), reply: Some(reply) }),
-        answer,
-    )
+    let (path, stage) = (Arc::clone(path), Stage::Waiting(work));
+    (Box::new(Asked { name, undo, path, stage, reply: Some(reply) }), answer)
 }
 
 impl<T, E, F> Job for Asked<F, T, E>
@@ -80,12 +91,16 @@ where
         self.name
     }
 
+    fn undo(&self) -> Undo {
+        self.undo
+    }
+
     fn run(&mut self, conn: &Connection) -> Ran {
         let Stage::Waiting(work) = std::mem::replace(&mut self.stage, Stage::Panicked) else {
             unreachable!("the engine runs a job once: running takes it out of the line")
         };
-        // The connection stays sound: a statement left behind is finalised while unwinding, and the
-        // savepoint is rolled back before anybody else looks.
+        // The connection stays sound: a statement left behind is finalised while unwinding, and what was
+        // written is rolled back before anybody else looks.
         let Ok(result) = catch_unwind(AssertUnwindSafe(|| work(conn))) else { return Ran::Panicked };
         let ran = if result.is_ok() { Ran::Kept } else { Ran::Refused };
         self.stage = Stage::Ended(result);

@@ -1,13 +1,13 @@
 //! The engine under every SQLite file of the product.
 //!
 //! One writer per file. Callers hand in jobs; whatever is waiting when the writer is free runs in ONE
-//! transaction, each job in a savepoint of its own, and every answer is given after that transaction's
-//! `COMMIT` returned. A durable write therefore costs a share of one sync, and no timer is involved:
+//! transaction, each job in a savepoint of its own unless it checks everything before it writes, and every
+//! answer is given after that transaction's `COMMIT` returned. A durable write therefore costs a share of one sync, and no timer is involved:
 //! the batch is what arrived during the last sync.
 //!
 //! Invariants
 //! - An answer `Ok` means: committed under `synchronous=FULL`, in a log whose folder entry is synced.
-//! - A job that refuses, or panics, leaves its neighbours' work untouched.
+//! - A job that refuses leaves its neighbours' work untouched; so does one that panics in its savepoint.
 //! - When a transaction is lost, every job of that batch is told so; none of it is claimed.
 //! - After a failed sync nothing is written any more until the process starts anew; reads stay up.
 //! - Every wait is bounded: the line of jobs, the batch, the read transaction, the log file.

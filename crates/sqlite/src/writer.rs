@@ -12,7 +12,7 @@ use rusqlite::wal::CheckpointMode;
 
 use crate::checkpoint::{self, Copied, Due, Helper, Stop, Watch};
 use crate::error::Aftermath;
-use crate::job::{Job, Order, Ran};
+use crate::job::{Job, Order, Ran, Undo};
 use crate::stats::Gauges;
 use crate::{Bounds, OpenError, StorageError, fault, scene};
 
@@ -22,6 +22,10 @@ const ROLLBACK: &str = "ROLLBACK";
 const SAVE: &str = "SAVEPOINT job";
 const KEEP: &str = "RELEASE job";
 const UNDO: &str = "ROLLBACK TO job";
+
+/// Transactions in which every job has a savepoint, after one was lost to a job without: time for its callers to
+/// come back.
+const CAREFUL: u32 = 4_096;
 
 /// Owner of the only connection that writes rows.
 pub(crate) struct Writer {
@@ -37,6 +41,8 @@ pub(crate) struct Writer {
     helper: Option<Helper>,
     /// Jobs of the transaction under way; kept for its allocation.
     batch: Vec<Box<dyn Job>>,
+    /// How many transactions from now on give every job a savepoint.
+    careful: u32,
 }
 
 impl Writer {
@@ -57,7 +63,8 @@ impl Writer {
         .map_err(|source| OpenError::of(Arc::clone(path), source))?;
         let (path, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
         let batch = Vec::with_capacity(bounds.batch_jobs_max);
-        Ok(Self { conn, path, bounds, gauges, stop, log_pages, watch: Watch::default(), helper, batch })
+        let watch = Watch::default();
+        Ok(Self { conn, path, bounds, gauges, stop, log_pages, watch, helper, batch, careful: 0 })
     }
 
     /// The life of the writer thread.
@@ -82,6 +89,7 @@ impl Writer {
     /// Runs `first` and whatever `more` yields in one transaction and answers them all.
     pub(crate) fn commit(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
         self.gauges.waiting.fetch_sub(1, Relaxed);
+        self.careful = self.careful.saturating_sub(1);
         let end = match self.begin() {
             Ok(()) => self.run_batch(first, more).and_then(|()| self.end()),
             Err(error) => {
@@ -158,17 +166,10 @@ impl Writer {
 
     /// An error here means that the transaction is lost, for this job and those before it.
     fn run_job(&mut self, mut job: Box<dyn Job>) -> Result<(), StorageError> {
-        let name = job.name();
-        let settled = self.execute(SAVE).and_then(|()| {
-            let (ran, trouble) = scene::within(&self.path, || job.run(&self.conn));
-            // SQLite gives up the whole transaction when it runs out of space or the disk fails in the
-            // middle of a statement; what looks like one job's error is then everybody's.
-            if self.conn.is_autocommit() {
-                let unexplained = || StorageError::RolledBack { path: Arc::clone(&self.path), name };
-                return Err(trouble.unwrap_or_else(unexplained));
-            }
-            self.settle_job(ran)
-        });
+        let settled = match job.undo() {
+            Undo::Transaction if self.careful == 0 => self.run_checked(&mut *job),
+            Undo::Transaction | Undo::Savepoint => self.run_saved(&mut *job),
+        };
         self.batch.push(job);
         if settled.is_err() {
             self.roll_back();
@@ -176,8 +177,9 @@ impl Writer {
         settled
     }
 
-    fn settle_job(&self, ran: Ran) -> Result<(), StorageError> {
-        match ran {
+    fn run_saved(&self, job: &mut dyn Job) -> Result<(), StorageError> {
+        self.execute(SAVE)?;
+        match self.run_alone(job)? {
             Ran::Kept => {}
             Ran::Refused | Ran::Panicked => {
                 self.gauges.refused.fetch_add(1, Relaxed);
@@ -185,6 +187,39 @@ impl Writer {
             }
         }
         self.execute(KEEP)
+    }
+
+    /// Without a savepoint: whatever the job has changed when it says no takes everybody's changes along.
+    fn run_checked(&mut self, job: &mut dyn Job) -> Result<(), StorageError> {
+        let before = self.conn.total_changes();
+        match self.run_alone(job)? {
+            Ran::Kept => Ok(()),
+            Ran::Refused | Ran::Panicked if self.conn.total_changes() == before => {
+                self.gauges.refused.fetch_add(1, Relaxed);
+                Ok(())
+            }
+            Ran::Refused | Ran::Panicked => {
+                self.careful = CAREFUL;
+                let name = job.name();
+                tracing::error!(
+                    name,
+                    "a job went wrong after its first change; its transaction was rolled back"
+                );
+                Err(StorageError::RolledBack { path: Arc::clone(&self.path), name })
+            }
+        }
+    }
+
+    fn run_alone(&self, job: &mut dyn Job) -> Result<Ran, StorageError> {
+        let name = job.name();
+        let (ran, trouble) = scene::within(&self.path, || job.run(&self.conn));
+        // SQLite gives up the whole transaction when it runs out of space or the disk fails in the
+        // middle of a statement; what looks like one job's error is then everybody's.
+        if self.conn.is_autocommit() {
+            let unexplained = || StorageError::RolledBack { path: Arc::clone(&self.path), name };
+            return Err(trouble.unwrap_or_else(unexplained));
+        }
+        Ok(ran)
     }
 
     fn end(&mut self) -> Result<(), StorageError> {

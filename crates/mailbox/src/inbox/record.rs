@@ -111,7 +111,7 @@ impl Mailbox {
         broker_now: Timestamp,
     ) -> Result<Vec<Recorded>, StorageError> {
         self.db
-            .write("mailbox.record", move |conn| {
+            .write_checked("mailbox.record", move |conn| {
                 let recorded = arrived.iter().map(|row| {
                     let arrival = record(conn, row, now, broker_now).or_else(poison)?;
                     Ok(Recorded { id: row.id, recipient: row.recipient, arrival })

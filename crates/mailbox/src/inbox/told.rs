@@ -55,7 +55,7 @@ impl Mailbox {
     /// repeated ack and nothing else.
     pub async fn confirm(&self, rows: Vec<Confirmed>) -> Result<usize, StorageError> {
         self.db
-            .write("mailbox.confirm", move |conn| {
+            .write_checked("mailbox.confirm", move |conn| {
                 let mut news = 0;
                 for row in &rows {
                     news += conn.prepare_cached(sql::INBOX_CONFIRM)?.execute(named_params! {

@@ -46,7 +46,7 @@ pub struct Accepted {
 impl Mailbox {
     /// Stores the message unless its id is taken; the verdict tells which. No verdict changes a row.
     pub async fn accept(&self, new: NewRow) -> Result<Accepted, StorageError> {
-        self.db.write("mailbox.accept", move |conn| Ok(accept(conn, &new)?)).await
+        self.db.write_checked("mailbox.accept", move |conn| Ok(accept(conn, &new)?)).await
     }
 }
 

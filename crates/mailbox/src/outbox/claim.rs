@@ -90,7 +90,7 @@ impl Mailbox {
     /// Takes the next frame of each free lane, at most `lanes_max` of them.
     pub async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StorageError> {
         let entropy = Arc::clone(&self.entropy);
-        self.db.write("mailbox.claim", move |conn| Ok(take(conn, &request, &*entropy)?)).await
+        self.db.write_checked("mailbox.claim", move |conn| Ok(take(conn, &request, &*entropy)?)).await
     }
 }
 

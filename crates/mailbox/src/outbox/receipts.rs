@@ -47,7 +47,7 @@ impl Mailbox {
     /// nobody's any more: it may be acked like the others.
     pub async fn apply_receipts(&self, receipts: Vec<Receipt>) -> Result<Vec<RowId>, StorageError> {
         self.db
-            .write("mailbox.receipts", move |conn| {
+            .write_checked("mailbox.receipts", move |conn| {
                 let risen = receipts.iter().map(|receipt| apply(conn, receipt));
                 Ok(risen.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
             })

@@ -64,7 +64,7 @@ pub struct Settled {
 impl Mailbox {
     /// Applies a frame's answers and sets its lane's pace.
     pub async fn settle(&self, settlement: Settlement) -> Result<Settled, StorageError> {
-        self.db.write("mailbox.settle", move |conn| Ok(apply(conn, &settlement)?)).await
+        self.db.write_checked("mailbox.settle", move |conn| Ok(apply(conn, &settlement)?)).await
     }
 }
 

@@ -50,7 +50,7 @@ impl Envelopes {
     /// Takes at most `rows_max` envelopes that are due. Those past their age end, or are to be asked about.
     pub async fn claim(&self, now: Timestamp, rows_max: usize) -> Result<Claims, StorageError> {
         let entropy = std::sync::Arc::clone(&self.entropy);
-        self.db.write("relay.claim", move |conn| Ok(take(conn, now, rows_max, &*entropy)?)).await
+        self.db.write_checked("relay.claim", move |conn| Ok(take(conn, now, rows_max, &*entropy)?)).await
     }
 }
 

@@ -78,7 +78,7 @@ impl End {
 impl Envelopes {
     /// Applies an answer. Nothing when the envelope is not there any more.
     pub async fn settle(&self, heard: Heard) -> Result<Option<Settled>, StorageError> {
-        self.db.write("relay.settle", move |conn| Ok(apply(conn, &heard)?)).await
+        self.db.write_checked("relay.settle", move |conn| Ok(apply(conn, &heard)?)).await
     }
 
     /// Applies the upstream's word on the key of an envelope that waits to end.

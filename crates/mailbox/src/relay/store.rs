@@ -76,7 +76,7 @@ impl Envelopes {
     ) -> Result<Stored, StorageError> {
         let id = RowId::mint(now, &*self.entropy);
         let lease = (start == Start::Live).then(|| LeaseToken::mint(now, &*self.entropy));
-        self.db.write("relay.store", move |conn| Ok(store(conn, &new, id, lease, now)?)).await
+        self.db.write_checked("relay.store", move |conn| Ok(store(conn, &new, id, lease, now)?)).await
     }
 }
 

@@ -86,6 +86,68 @@ fn a_panicking_job_is_undone_alone_and_the_writer_lives_on() {
 }
 
 #[test]
+fn a_checked_job_that_refuses_before_its_first_change_leaves_its_neighbours_untouched() {
+    let folder = tempdir().unwrap();
+    let db = open(&folder);
+    let (Gate { begun, release }, hold) = gate();
+    let mut first = Box::pin(db.write("hold", hold));
+    assert!(hand_in(&mut first).is_pending());
+    begun.recv().unwrap();
+    let mut before = Box::pin(db.write_checked("add", add("before")));
+    let mut refused = Box::pin(db.write_checked("refuse", |_| Err::<(), _>(NoteError::Refused)));
+    assert!(hand_in(&mut before).is_pending());
+    assert!(hand_in(&mut refused).is_pending());
+    release.send(()).unwrap();
+    db.write_blocking("add", add("last")).unwrap();
+    assert!(matches!(hand_in(&mut before), Poll::Ready(Ok(_))));
+    assert!(matches!(hand_in(&mut refused), Poll::Ready(Err(NoteError::Refused))));
+    assert_eq!(words(&db), ["before", "last"]);
+    assert_eq!(db.stats().lost, 0);
+}
+
+#[test]
+fn a_checked_job_that_goes_wrong_after_a_change_costs_its_transaction_once() {
+    let folder = tempdir().unwrap();
+    let db = open(&folder);
+    let wrong = |conn: &sqlite::rusqlite::Connection| {
+        add("undone")(conn)?;
+        Err::<(), _>(NoteError::Refused)
+    };
+    let together = |next: &str| {
+        let (Gate { begun, release }, hold) = gate();
+        let mut first = Box::pin(db.write("hold", hold));
+        assert!(hand_in(&mut first).is_pending());
+        begun.recv().unwrap();
+        let mut neighbour = Box::pin(db.write_checked("add", add("neighbour")));
+        let mut defect = Box::pin(db.write_checked("defect", wrong));
+        assert!(hand_in(&mut neighbour).is_pending());
+        assert!(hand_in(&mut defect).is_pending());
+        release.send(()).unwrap();
+        db.write_blocking("add", add(next)).unwrap();
+        let (Poll::Ready(neighbour), Poll::Ready(defect)) = (hand_in(&mut neighbour), hand_in(&mut defect))
+        else {
+            panic!("both were answered before the next one")
+        };
+        (neighbour, defect)
+    };
+    let rolled_back = |error: &NoteError| {
+        matches!(error, NoteError::Storage(StorageError::RolledBack { name: "defect", .. }))
+    };
+    let (neighbour, defect) = together("first");
+    assert!(
+        neighbour.is_err_and(|error| rolled_back(&error)) && defect.is_err_and(|error| rolled_back(&error))
+    );
+    assert_eq!((words(&db), db.stats().lost), (vec!["first".to_owned()], 1));
+    // It comes back, and spoils nobody.
+    let (neighbour, defect) = together("second");
+    assert!(neighbour.is_ok() && matches!(defect, Err(NoteError::Refused)));
+    assert_eq!(
+        (words(&db), db.stats().lost),
+        (["first", "neighbour", "second"].map(str::to_owned).to_vec(), 1)
+    );
+}
+
+#[test]
 fn a_job_that_ends_the_transaction_itself_spoils_the_batch_and_nobody_is_told_ok() {
     let folder = tempdir().unwrap();
     let db = open(&folder);
