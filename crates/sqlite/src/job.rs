@@ -13,6 +13,10 @@ use crate::StorageError;
 pub(crate) trait Job: Send {
     /// The name its caller gave it; crash points and errors carry it.
     fn name(&self) -> &'static str;
+    /// How many callers it answers, once it ran.
+    fn callers(&self) -> usize {
+        1
+    }
     /// Runs it, once; the result waits inside until it is answered.
     fn run(&mut self, conn: &Connection) -> Ran;
     /// Tells the caller how it ended. An error replaces whatever the job itself said: a refusal may rest

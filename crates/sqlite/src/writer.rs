@@ -37,6 +37,8 @@ pub(crate) struct Writer {
     helper: Option<Helper>,
     /// Jobs of the transaction under way; kept for its allocation.
     batch: Vec<Box<dyn Job>>,
+    /// Callers those jobs answer.
+    callers: usize,
 }
 
 impl Writer {
@@ -57,7 +59,18 @@ impl Writer {
         .map_err(|source| OpenError::of(Arc::clone(path), source))?;
         let (path, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
         let batch = Vec::with_capacity(bounds.batch_jobs_max);
-        Ok(Self { conn, path, bounds, gauges, stop, log_pages, watch: Watch::default(), helper, batch })
+        Ok(Self {
+            conn,
+            path,
+            bounds,
+            gauges,
+            stop,
+            log_pages,
+            watch: Watch::default(),
+            helper,
+            batch,
+            callers: 0,
+        })
     }
 
     /// The life of the writer thread.
@@ -95,6 +108,7 @@ impl Writer {
         for mut job in self.batch.drain(..) {
             job.answer(end.clone());
         }
+        self.callers = 0;
         if end.is_ok() {
             self.shorten_log();
         }
@@ -142,13 +156,14 @@ impl Writer {
     fn take_batch(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
         let mut next = Some(first);
         while let Some(job) = next {
+            self.callers += job.callers();
             self.batch.push(job);
             next = self.next_of(more);
         }
     }
 
     fn next_of(&self, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) -> Option<Box<dyn Job>> {
-        if self.batch.len() >= self.bounds.batch_jobs_max {
+        if self.callers >= self.bounds.batch_jobs_max {
             return None;
         }
         let job = more()?;
@@ -169,6 +184,7 @@ impl Writer {
             }
             self.settle_job(ran)
         });
+        self.callers += job.callers();
         self.batch.push(job);
         if settled.is_err() {
             self.roll_back();
@@ -206,7 +222,7 @@ impl Writer {
         for job in &self.batch {
             fault::point_of(job.name(), "after_commit");
         }
-        self.gauges.committed(self.batch.len());
+        self.gauges.committed(self.callers);
         self.gauges.log_has(self.log_pages.load(Relaxed));
         Ok(())
     }
