@@ -39,6 +39,7 @@ pub const TABLES: &[&str] = &[
     "subscription",
     "message",
     "dedupe",
+    "outlived",
     "delivery",
     "mention_index",
     "webhook",
@@ -209,6 +210,7 @@ macro_rules! conformance {
                 undelivered_rows_end_at_their_deadline_or_after_the_bound
                 the_audit_finds_each_kind_of_contradiction
                 explain_gives_every_fact_by_either_id
+                a_kept_message_is_explained_by_its_id_after_the_id_was_forgotten
             ]
             webhook [
                 a_pushed_member_has_what_its_endpoint_took

@@ -21,6 +21,7 @@
     reason = "a fact's name is its documentation, a panic its refusal"
 )]
 pub mod conformance;
+mod desk;
 mod error;
 mod hub;
 mod ledger;

@@ -12,7 +12,6 @@
 mod accept;
 mod batch;
 mod chat;
-mod desk;
 mod explain;
 mod history;
 mod hub;

@@ -13,11 +13,12 @@ use model::{
     TopicName, limits,
 };
 
+use crate::LinkRefused;
 use crate::planted::{NO_FENCE, NO_FINGERPRINT, NO_SEND_DEADLINE, NO_WITNESSES, TIMESTAMP_CURSOR, planted};
 use crate::types::accept::{Admission, Outcome, Refusal, Submission};
 use crate::types::mesh::{Policies, TopicPolicy};
 use crate::types::status::StatusQuestion;
-use crate::types::wayin::Witness;
+use crate::types::wayin::{Link, Witness};
 
 /// How far a sweep looks back behind the last one, for rows that were committed while it ran.
 pub(crate) const SWEEP_OVERLAP: Duration = Duration::from_secs(3600);
@@ -239,6 +240,25 @@ pub(crate) fn borne_out(known: Option<&Known>, witness: &Witness) -> bool {
         _ if planted(NO_WITNESSES) => true,
         Some(KnownState::Accepted { receipt, .. }) => receipt.broker_message_id == witness.broker_message_id,
         Some(KnownState::Retired) | None => false,
+    }
+}
+
+/// Whether what is known of an id is about this message. One that was kept longer than its id may share it with a later
+/// one, or with a copy that was fenced off.
+pub(crate) fn speaks_of(known: &Known, message: Option<MessageId>) -> bool {
+    match (known.state, message) {
+        (_, None) => true,
+        (KnownState::Accepted { receipt, .. }, Some(message)) => receipt.broker_message_id == message,
+        (KnownState::Retired, Some(_)) => false,
+    }
+}
+
+/// What a link with the node's current epoch says of another one.
+pub(crate) fn fenced(epoch: u64, removed: bool, link: &Link) -> Result<(), LinkRefused> {
+    match (removed, epoch == link.epoch) {
+        (true, _) => Err(LinkRefused::Revoked),
+        (false, false) => Err(LinkRefused::Replaced),
+        (false, true) => Ok(()),
     }
 }
 

@@ -274,3 +274,25 @@ fn a_nodes_own_words_are_cut_and_carry_no_nul() {
     assert_eq!(plain("too\0_large"), "too_large");
     assert_eq!(plain(&"x".repeat(1000)).len(), limits::REFERENCE_BYTES_MAX);
 }
+
+#[test]
+fn what_is_known_of_an_id_is_about_its_own_message() {
+    let message = |byte| MessageId::from_bytes([byte; 16]);
+    let receipt = BrokerReceipt {
+        broker_message_id: message(1),
+        conversation: ConversationId::from_bytes([7; 16]),
+        history_id: 1,
+        accepted_at: NOW,
+    };
+    let accepted = KnownState::Accepted { receipt, history_available: true };
+    for (state, asked, expected) in [
+        (accepted, None, true),
+        (accepted, Some(message(1)), true),
+        (accepted, Some(message(2)), false),
+        (KnownState::Retired, None, true),
+        (KnownState::Retired, Some(message(1)), false),
+    ] {
+        let known = Known { fingerprint: Fingerprint::from_bytes([1; 32]), state };
+        assert_eq!(speaks_of(&known, asked), expected, "{state:?} {asked:?}");
+    }
+}

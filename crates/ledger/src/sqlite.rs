@@ -27,6 +27,7 @@ mod token;
 mod wayin;
 mod webhook;
 mod window;
+mod write;
 
 pub use schema::SCHEMA;
 pub use store::SqliteLedger;

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
+use crate::gather::Gathering;
 use crate::job::{Undo, ask};
 use crate::wait::wait;
 use crate::{OpenError, Options, Stats, StorageError, migrate, open};
@@ -67,6 +68,17 @@ impl Db {
         self.engine.receive(answer).await
     }
 
+    /// [`Db::write`] for one of many callers that ask alike: those who wait together are one job.
+    pub async fn write_gathered<Q, A, E>(&self, gathering: &Gathering<Q, A, E>, question: Q) -> Result<A, E>
+    where
+        Q: Send + 'static,
+        A: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let answer = self.engine.ask_writer(gathering, question)?;
+        self.engine.receive(answer).await
+    }
+
     /// [`Db::write`] for start-up code and tests, on a thread that may wait.
     pub fn write_blocking<T, E, F>(&self, name: &'static str, job: F) -> Result<T, E>
     where
@@ -86,6 +98,17 @@ impl Db {
     {
         let (job, answer) = ask(name, Undo::Transaction, self.engine.path(), read);
         self.engine.submit_read(job)?;
+        self.engine.receive(answer).await
+    }
+
+    /// [`Db::read`] for one of many callers that ask alike: those who wait together read in one transaction.
+    pub async fn read_gathered<Q, A, E>(&self, gathering: &Gathering<Q, A, E>, question: Q) -> Result<A, E>
+    where
+        Q: Send + 'static,
+        A: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let answer = self.engine.ask_reader(gathering, question)?;
         self.engine.receive(answer).await
     }
 

@@ -10,6 +10,7 @@ use std::thread::{Builder, JoinHandle, current};
 use tokio::sync::oneshot;
 
 use crate::checkpoint::{Helper, Stop};
+use crate::gather::{Gathering, Line};
 use crate::job::{Job, Order};
 use crate::open::Opened;
 use crate::reader::Reader;
@@ -112,6 +113,41 @@ impl Engine {
                 Ok(())
             }
         }
+    }
+
+    /// [`Engine::submit_write`] for one of many callers.
+    pub(crate) fn ask_writer<Q, A, E>(
+        &self,
+        gathering: &Gathering<Q, A, E>,
+        question: Q,
+    ) -> Result<oneshot::Receiver<Result<A, E>>, StorageError>
+    where
+        Q: Send + 'static,
+        A: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let line = self.line(|gauges| &gauges.waiting, self.bounds.queue_max);
+        gathering.ask(&line, question, |job| self.submit_write(job))
+    }
+
+    /// [`Engine::submit_read`] for one of many callers.
+    pub(crate) fn ask_reader<Q, A, E>(
+        &self,
+        gathering: &Gathering<Q, A, E>,
+        question: Q,
+    ) -> Result<oneshot::Receiver<Result<A, E>>, StorageError>
+    where
+        Q: Send + 'static,
+        A: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let line = self.line(|gauges| &gauges.reads_waiting, self.bounds.read_queue_max);
+        gathering.ask(&line, question, |job| self.submit_read(job))
+    }
+
+    fn line(&self, waiting: fn(&Gauges) -> &AtomicU64, waiting_max: usize) -> Line<'_> {
+        let group_max = self.bounds.batch_jobs_max;
+        Line { path: &self.path, gauges: &self.gauges, waiting, waiting_max, group_max }
     }
 
     /// Waits for an answer. One that never comes was dropped with the line, behind the closing order.

@@ -15,6 +15,10 @@ pub(crate) trait Job: Send {
     fn name(&self) -> &'static str;
     /// What takes its changes back when it goes wrong.
     fn undo(&self) -> Undo;
+    /// How many callers it answers, once it ran.
+    fn callers(&self) -> usize {
+        1
+    }
     /// Runs it, once; the result waits inside until it is answered.
     fn run(&mut self, conn: &Connection) -> Ran;
     /// Tells the caller how it ended. An error replaces whatever the job itself said: a refusal may rest

@@ -2,8 +2,9 @@
 //!
 //! One writer per file. Callers hand in jobs; whatever is waiting when the writer is free runs in ONE
 //! transaction, each job in a savepoint of its own unless it checks everything before it writes, and every
-//! answer is given after that transaction's `COMMIT` returned. A durable write therefore costs a share of one sync, and no timer is involved:
-//! the batch is what arrived during the last sync.
+//! answer is given after that transaction's `COMMIT` returned. A durable write therefore costs a share of one
+//! sync, and no timer is involved: the batch is what arrived during the last sync. Callers that ask alike may
+//! share a job ([`Gathering`]).
 //!
 //! Invariants
 //! - An answer `Ok` means: committed under `synchronous=FULL`, in a log whose folder entry is synced.
@@ -20,6 +21,7 @@ mod engine;
 mod error;
 pub mod fault;
 mod folder;
+mod gather;
 mod job;
 mod migrate;
 mod open;
@@ -32,6 +34,7 @@ mod writer;
 
 pub use db::Db;
 pub use error::{OpenError, StorageError};
+pub use gather::Gathering;
 pub use migrate::{SchemaDrift, assert_schema_sum, check_schema_sum};
 pub use options::{Bounds, Freed, Migration, Options, Schema};
 pub use rusqlite;

@@ -43,6 +43,8 @@ pub(crate) struct Writer {
     batch: Vec<Box<dyn Job>>,
     /// How many transactions from now on give every job a savepoint.
     careful: u32,
+    /// Callers those jobs answer.
+    callers: usize,
 }
 
 impl Writer {
@@ -64,7 +66,7 @@ impl Writer {
         let (path, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
         let batch = Vec::with_capacity(bounds.batch_jobs_max);
         let watch = Watch::default();
-        Ok(Self { conn, path, bounds, gauges, stop, log_pages, watch, helper, batch, careful: 0 })
+        Ok(Self { conn, path, bounds, gauges, stop, log_pages, watch, helper, batch, careful: 0, callers: 0 })
     }
 
     /// The life of the writer thread.
@@ -103,6 +105,7 @@ impl Writer {
         for mut job in self.batch.drain(..) {
             job.answer(end.clone());
         }
+        self.callers = 0;
         if end.is_ok() {
             self.shorten_log();
         }
@@ -150,13 +153,14 @@ impl Writer {
     fn take_batch(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
         let mut next = Some(first);
         while let Some(job) = next {
+            self.callers += job.callers();
             self.batch.push(job);
             next = self.next_of(more);
         }
     }
 
     fn next_of(&self, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) -> Option<Box<dyn Job>> {
-        if self.batch.len() >= self.bounds.batch_jobs_max {
+        if self.callers >= self.bounds.batch_jobs_max {
             return None;
         }
         let job = more()?;
@@ -170,6 +174,7 @@ impl Writer {
             Undo::Transaction if self.careful == 0 => self.run_checked(&mut *job),
             Undo::Transaction | Undo::Savepoint => self.run_saved(&mut *job),
         };
+        self.callers += job.callers();
         self.batch.push(job);
         if settled.is_err() {
             self.roll_back();
@@ -241,7 +246,7 @@ impl Writer {
         for job in &self.batch {
             fault::point_of(job.name(), "after_commit");
         }
-        self.gauges.committed(self.batch.len());
+        self.gauges.committed(self.callers);
         self.gauges.log_has(self.log_pages.load(Relaxed));
         Ok(())
     }

@@ -147,3 +147,41 @@ pub async fn explain_gives_every_fact_by_either_id(bench: impl Bench) {
     assert_eq!(ledger.explain(&never).await.unwrap(), []);
     assert_eq!(ledger.explain(&Wanted::Client("never".parse().unwrap())).await.unwrap(), []);
 }
+
+pub async fn a_kept_message_is_explained_by_its_id_after_the_id_was_forgotten(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let old = accepted(&*ledger, &jane, text("@carl", "1", "old")).await;
+    accepted(&*ledger, &carl, text("#t", "1", "another's")).await;
+    let fenced = text("@carl", "2", "fenced off");
+    let question = StatusQuestion {
+        sender: jane.id(),
+        client_message_id: fenced.client_message_id,
+        fingerprint: fenced.fingerprint,
+        first_attempt_at: ledger.now().await.unwrap(),
+    };
+    ledger.message_status(&jane.via(), vec![question], Fence::Retire).await.unwrap();
+    bench.advance(PAST_WINDOW);
+    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 3);
+    assert_eq!(bench.count("outlived").await, 2, "a fenced id has no message");
+    let explained = async |id: &str| ledger.explain(&Wanted::Client(id.parse().unwrap())).await.unwrap();
+    let ids = |found: &[Explained]| -> Vec<_> {
+        found
+            .iter()
+            .map(|facts| (facts.dedupe.is_some(), facts.accepted.as_ref().map(|facts| facts.id)))
+            .collect()
+    };
+    let found = explained("1").await;
+    assert_eq!((&found[0].sender, &found[1].sender), (&jane.person, &carl.person));
+    assert_eq!(ids(&found[..1]), [(false, Some(old.broker_message_id))]);
+    assert_eq!(explained("2").await, []);
+    let new = accepted(&*ledger, &jane, text("@carl", "1", "new")).await;
+    let found = explained("1").await;
+    let expected = [(true, Some(new.broker_message_id)), (false, Some(old.broker_message_id))];
+    assert_eq!(ids(&found[..2]), expected, "what the id means now comes first");
+    let by_message = ledger.explain(&Wanted::Message(old.broker_message_id)).await.unwrap();
+    assert_eq!(by_message, found[1..2], "the newer message's row says nothing of the older");
+    let cut = Timestamp::from_micros(new.accepted_at.as_micros());
+    assert_eq!(ledger.prune_messages(cut, 100).await.unwrap().messages, 2);
+    assert_eq!(bench.count("outlived").await, 0, "the way goes with its message");
+    assert_eq!(ids(&explained("1").await), [(true, Some(new.broker_message_id))]);
+}

@@ -17,29 +17,28 @@ use std::sync::Arc;
 
 use ::sqlite::fault;
 use futures_util::future::{join, try_join3, try_join4};
-use model::{MemberId, MessageId, NodeKey, Timestamp, To, TopicName};
+use model::{MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, TopicName};
 use tokio_postgres::Row;
 
-use super::desk::{Desk, LogKey, NodeFacts};
+use super::batch::Turn;
 use super::row::{at, at_option, bytes, count, id, text};
 use super::session::{Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::write::Columns;
 use super::{mesh, sql, status};
+use crate::StorageError;
+use crate::desk::{Asked, Desk, LogKey, NodeFacts, Verdicts};
 use crate::planted::{DEDUPE_OWN_TRANSACTION, planted};
 use crate::rules::{LogFacts, MemberFacts, Question};
-use crate::types::accept::{LaneSubmission, Outcome, Submission, Via};
-use crate::{LinkRefused, StorageError};
-
-/// One verdict per frame.
-pub(super) type Verdicts = Vec<Result<Vec<Outcome>, LinkRefused>>;
+use crate::types::accept::LaneSubmission;
 
 /// Tries a batch once. `minted` learns the ids the try would write, for the case that its commit's answer is
-/// lost.
+/// lost. `turn` ends when nothing but the writing is left.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     frames: &[LaneSubmission],
     minted: &mut HashSet<MessageId>,
+    turn: &mut Option<Turn>,
 ) -> Result<Verdicts, StorageError> {
     let mut tx = core.unbegun_batch().await?;
     let (now, desk) = join_both(tx.begin(Mode::Write), read(&tx, frames)).await?;
@@ -60,6 +59,7 @@ pub(super) async fn attempt(
     };
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
     let columns = Columns::of(&judged, &created, window);
+    drop(turn.take());
     fault::point_of("ledger.accept", "before_commit");
     if planted(DEDUPE_OWN_TRANSACTION) {
         columns.write_without_ids(&mut tx).await?;
@@ -72,58 +72,16 @@ pub(super) async fn attempt(
     Ok(judged.frames)
 }
 
-/// What the messages of a batch name, each thing once.
-#[derive(Default)]
-struct Asked<'a> {
-    nodes: BTreeSet<&'a str>,
-    ids: BTreeSet<MemberId>,
-    names: BTreeSet<&'a str>,
-    keys: BTreeSet<NodeKey>,
-    topics: BTreeSet<&'a str>,
-    known: BTreeSet<(MemberId, &'a str)>,
-}
-
-impl<'a> Asked<'a> {
-    fn of(frames: &'a [LaneSubmission]) -> Self {
-        let mut asked = Self::default();
-        for frame in frames {
-            if let Via::Link(link) = &frame.via {
-                asked.nodes.insert(link.node.as_str());
-            }
-            asked.ids.insert(frame.sender);
-            frame.messages.iter().for_each(|message| asked.message(frame.sender, message));
-        }
-        asked
-    }
-
-    fn message(&mut self, sender: MemberId, message: &'a Submission) {
-        self.known.insert((sender, message.client_message_id.as_str()));
-        self.names.extend(message.mentions.iter().map(|name| name.as_str()));
-        match &message.to {
-            To::Topic(name) => {
-                self.topics.insert(name.as_str());
-            }
-            To::Member(name) => {
-                self.names.insert(name.as_str());
-            }
-            To::Key(key) => {
-                self.keys.insert(*key);
-            }
-            To::Me => {}
-        }
-    }
-}
-
 /// Everything but the time, which comes with the beginning.
 async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> {
     let asked = Asked::of(frames);
-    let nodes: Vec<_> = asked.nodes.into_iter().collect();
+    let nodes: Vec<_> = asked.nodes.into_iter().map(NodeName::as_str).collect();
     let ids: Vec<_> = asked.ids.iter().map(MemberId::as_uuid).collect();
-    let names: Vec<_> = asked.names.into_iter().collect();
+    let names: Vec<_> = asked.names.into_iter().map(MemberName::as_str).collect();
     let keys: Vec<_> = asked.keys.iter().map(|key| key.as_bytes().as_slice()).collect();
-    let topics: Vec<_> = asked.topics.into_iter().collect();
+    let topics: Vec<_> = asked.topics.into_iter().map(TopicName::as_str).collect();
     let (senders, client_ids): (Vec<_>, Vec<_>) =
-        asked.known.iter().map(|(sender, id)| (sender.as_uuid(), *id)).unzip();
+        asked.known.iter().map(|(sender, id)| (sender.as_uuid(), id.as_str())).unzip();
     let ((mesh_row, nodes, ids), (names, keys, topics, known)) = join_both(
         try_join3(
             tx.one(sql!("mesh"), &[]),
@@ -235,10 +193,10 @@ fn keyed_facts<K: Eq + std::hash::Hash>(
     rows.iter().map(|row| Ok((key(row)?, member_facts(row, 1)?))).collect()
 }
 
-fn node_facts(row: &Row) -> Result<(String, NodeFacts), StorageError> {
+fn node_facts(row: &Row) -> Result<(NodeName, NodeFacts), StorageError> {
     let facts =
         NodeFacts { number: row.try_get(1)?, epoch: count(row, 2)?, removed: at_option(row, 3)?.is_some() };
-    Ok((row.try_get(0)?, facts))
+    Ok((text(row, 0)?, facts))
 }
 
 /// topic, lo, hi, number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev

@@ -1,6 +1,8 @@
 //! The accepting writers: a few tasks, each with one connection at a time.
 //!
 //! - Whatever waits when a writer is free goes into one transaction; no timer is involved.
+//! - A writer takes its batch when the one before has read and judged its own: what comes meanwhile is one batch, not
+//!   two of which one waits for the other's locks. It reads while the other's commit is synced.
 //! - A batch that met another transaction is judged again; one whose commit's answer was lost is looked up
 //!   again before anybody is told anything.
 //! - A frame that PostgreSQL cannot digest is tried alone, so that it spoils nobody else's.
@@ -11,12 +13,13 @@ use std::time::Duration;
 
 use model::limits::WRITER_QUEUE_MAX;
 use model::{ErrorCode, MessageId};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, oneshot};
 
-use super::accept::{self, Verdicts};
+use super::accept;
 use super::session::Core;
 use super::trouble::PostgresError;
 use super::wake::Wake;
+use crate::desk::Verdicts;
 use crate::types::accept::{Admission, LaneSubmission, Outcome};
 use crate::{LinkError, StorageError};
 
@@ -37,7 +40,10 @@ pub(super) struct Queue {
     sender: mpsc::Sender<Job>,
 }
 
-struct Job {
+/// The right to take a batch and to judge it.
+pub(super) type Turn = OwnedMutexGuard<mpsc::Receiver<Job>>;
+
+pub(super) struct Job {
     lane: LaneSubmission,
     reply: oneshot::Sender<Result<Vec<Outcome>, LinkError>>,
 }
@@ -71,13 +77,11 @@ impl Queue {
 
 async fn write_batches(core: Arc<Core>, wake: Wake, receiver: Arc<Mutex<mpsc::Receiver<Job>>>) {
     loop {
-        let jobs = match next_batch(&mut *receiver.lock().await).await {
-            Some(jobs) => jobs,
-            None => return,
-        };
+        let mut turn = Arc::clone(&receiver).lock_owned().await;
+        let Some(jobs) = next_batch(&mut turn).await else { return };
         let (lanes, replies): (Vec<_>, Vec<_>) = jobs.into_iter().map(|job| (job.lane, job.reply)).unzip();
         // In a task of its own, so that a panic costs its batch and not the writer.
-        let batch = tokio::spawn(settle(Arc::clone(&core), lanes));
+        let batch = tokio::spawn(settle(Arc::clone(&core), lanes, turn));
         let results = batch.await.unwrap_or_default();
         wake.committed();
         // Where the batch panicked there is no result, and the dropped reply says so.
@@ -100,13 +104,17 @@ async fn next_batch(receiver: &mut mpsc::Receiver<Job>) -> Option<Vec<Job>> {
     Some(jobs)
 }
 
-async fn settle(core: Arc<Core>, lanes: Vec<LaneSubmission>) -> Vec<Result<Vec<Outcome>, LinkError>> {
-    match try_together(&core, &lanes).await {
+async fn settle(
+    core: Arc<Core>,
+    lanes: Vec<LaneSubmission>,
+    turn: Turn,
+) -> Vec<Result<Vec<Outcome>, LinkError>> {
+    match try_together(&core, &lanes, Some(turn)).await {
         Ok(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(LinkError::from)).collect(),
         Err(error) if lanes.len() > 1 && error.code() == ErrorCode::Internal => {
             let mut results = Vec::with_capacity(lanes.len());
             for lane in lanes {
-                let alone = try_together(&core, std::slice::from_ref(&lane)).await;
+                let alone = try_together(&core, std::slice::from_ref(&lane), None).await;
                 results.push(alone.map_err(LinkError::from).and_then(|mut verdicts| Ok(verdicts.remove(0)?)));
             }
             results
@@ -115,15 +123,21 @@ async fn settle(core: Arc<Core>, lanes: Vec<LaneSubmission>) -> Vec<Result<Vec<O
     }
 }
 
-async fn try_together(core: &Arc<Core>, lanes: &[LaneSubmission]) -> Result<Verdicts, StorageError> {
+/// Whoever tries again does it beside the next batch.
+async fn try_together(
+    core: &Arc<Core>,
+    lanes: &[LaneSubmission],
+    mut turn: Option<Turn>,
+) -> Result<Verdicts, StorageError> {
     let mut lost = HashSet::new();
     let (mut races, mut reconnects) = (0, 0);
     loop {
         let mut minted = HashSet::new();
-        let error = match accept::attempt(core, lanes, &mut minted).await {
+        let error = match accept::attempt(core, lanes, &mut minted, &mut turn).await {
             Ok(verdicts) => return Ok(own(verdicts, lost)),
             Err(error) => error,
         };
+        drop(turn.take());
         match &error {
             StorageError::Postgres(PostgresError::Raced { .. }) if races < RACES_MAX => races += 1,
             // The answer to a commit may be lost with the connection: whether it was done shows in the

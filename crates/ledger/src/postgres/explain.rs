@@ -7,6 +7,7 @@ use super::row::{at, at_option, code, count, id, id_option, member, text};
 use super::session::Tx;
 use super::{history, sql, status};
 use crate::StorageError;
+use crate::rules::speaks_of;
 use crate::types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Wanted};
 
 /// A (sender, id) to explain, and its message when that is known already.
@@ -42,6 +43,7 @@ async fn facts(tx: &Tx, found: Found) -> Result<Explained, StorageError> {
     let Found { sender, client_message_id, message } = found;
     let dedupe = tx.one(sql!("explain_dedupe"), &[&sender, &client_message_id.as_str()]).await?;
     let dedupe = dedupe.as_ref().map(dedupe_facts).transpose()?;
+    let dedupe = dedupe.filter(|facts| speaks_of(&facts.known, message));
     let accepted = match message {
         Some(id) => accepted_facts(tx, id).await?,
         None => None,

@@ -7,7 +7,7 @@ use model::limits::{ESCALATION_KEPT, NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_M
 use model::{DeliveryRung, ErrorCode, Timestamp};
 use tokio_postgres::Row;
 
-use super::row::{at, bound, id_option, small};
+use super::row::{at, bound, count, id_option, small};
 use super::session::Tx;
 use super::{signin, sql};
 use crate::StorageError;
@@ -16,7 +16,11 @@ use crate::types::explain::Orphan;
 use crate::types::manage::Pruned;
 
 pub(super) async fn expire_dedupe(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
-    tx.change(sql!("dedupe_expire"), &[&tx.now.as_micros(), &bound(limit)]).await
+    let row = tx.one(sql!("dedupe_expire"), &[&tx.now.as_micros(), &bound(limit)]).await?;
+    Ok(match row {
+        Some(row) => count(&row, 0)?,
+        None => 0,
+    })
 }
 
 pub(super) async fn expire_undelivered(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
@@ -78,6 +82,8 @@ pub(super) async fn prune_log(
     let Some(last) = numbers.last() else { return Ok(0) };
     tx.change(sql!("conversation_raise_floor"), &[&log, last]).await?;
     tx.change(sql!("dedupe_history_gone"), &[&numbers]).await?;
+    // After the dedupe rows: whoever forgets one of them meanwhile is waited for, and has noted its message by then.
+    tx.change(sql!("outlived_delete"), &[&numbers]).await?;
     tx.change(sql!("delivery_delete"), &[&numbers]).await?;
     tx.change(sql!("mention_delete"), &[&numbers]).await?;
     tx.change(sql!("message_delete"), &[&numbers]).await?;

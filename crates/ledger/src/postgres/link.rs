@@ -5,7 +5,7 @@ use model::MemberId;
 use super::row::{at_option, count, id, member, small};
 use super::session::Tx;
 use super::{mesh, sql, status};
-use crate::rules::{Speaker, borne_out, plain};
+use crate::rules::{Speaker, borne_out, fenced, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::{Role, kind_code};
 use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
@@ -39,15 +39,6 @@ pub(super) async fn check(tx: &Tx, link: &Link) -> Result<LinkNode, LinkError> {
 pub(super) async fn check_locked(tx: &Tx, link: &Link) -> Result<LinkNode, LinkError> {
     tx.one(sql!("node_lock"), &[&link.node.as_str()]).await?;
     check(tx, link).await
-}
-
-/// What a link with the node's current epoch says of another one.
-pub(super) fn fenced(epoch: u64, removed: bool, link: &Link) -> Result<(), LinkRefused> {
-    match (removed, epoch == link.epoch) {
-        (true, _) => Err(LinkRefused::Revoked),
-        (false, false) => Err(LinkRefused::Replaced),
-        (false, true) => Ok(()),
-    }
 }
 
 /// Who speaks in a writing transaction, with the link checked.

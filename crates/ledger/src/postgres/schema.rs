@@ -61,6 +61,7 @@ const STEPS: &[Step] = &[
     Step { number: 2, name: "webhooks", sql: include_str!("migrations/0002_webhooks.sql") },
     Step { number: 3, name: "chat", sql: include_str!("migrations/0003_chat.sql") },
     Step { number: 4, name: "hub", sql: include_str!("migrations/0004_hub.sql") },
+    Step { number: 5, name: "outlived", sql: include_str!("migrations/0005_outlived.sql") },
 ];
 
 /// The checked-in sum of the steps.

@@ -301,6 +301,13 @@ CREATE TABLE idem (
 );
 CREATE INDEX idem_expires ON idem (expires_at);
 
+-- Messages that are kept longer than their id: the way from the id to them, once its dedupe row was forgotten.
+CREATE TABLE outlived (
+    client_message_id TEXT COLLATE "C" NOT NULL,
+    message BIGINT NOT NULL,
+    PRIMARY KEY (client_message_id, message)
+);
+
 CREATE VIEW dedupe_text AS
 SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,
     encode(request_fingerprint, 'hex') AS request_fingerprint, broker_message_id::text AS broker_message_id,

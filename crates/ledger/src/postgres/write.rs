@@ -10,12 +10,12 @@ use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::desk::{Entry, Judged, LogKey};
 use super::row::small;
 use super::session::{Core, Tx};
 use super::sql;
 use super::status::ACCEPTED;
 use crate::StorageError;
+use crate::desk::{Entry, Judged, LogKey};
 use crate::rules::{Target, forgotten_at};
 use crate::types::read::ConversationKind;
 
@@ -34,8 +34,6 @@ pub(super) struct Columns<'a> {
     until: Vec<Option<i64>>,
     envelope: Vec<&'a [u8]>,
     deliver_by: Vec<Option<i64>>,
-    /// Topic messages, whose subscribers the database knows.
-    fanned: Vec<Uuid>,
     direct: Direct,
     mentions: Mentions,
     subscriptions: Subscriptions,
@@ -146,8 +144,8 @@ impl<'a> Columns<'a> {
         let (id, sender) = (receipt.broker_message_id.as_uuid(), plan.sender.number);
         let mentioned = plan.mentioned.iter().map(|member| member.number);
         let readers: Vec<i64> = match &plan.target {
+            // Its subscribers are known to the database.
             Target::Topic(_) | Target::NewTopic(_) => {
-                self.fanned.push(id);
                 for member in mentioned.clone().filter(|member| *member != sender) {
                     self.direct.push(id, member, None);
                 }
@@ -214,7 +212,7 @@ impl<'a> Columns<'a> {
             &self.deliver_by,
             &self.until,
         ];
-        let Self { fanned, direct, mentions, subscriptions, heads, escalations, .. } = self;
+        let Self { direct, mentions, subscriptions, heads, escalations, .. } = self;
         let subscribe: Params<'_> =
             vec![&subscriptions.conversation, &subscriptions.member, &subscriptions.since];
         let to_direct: Params<'_> = vec![&direct.id, &direct.recipient, &direct.rung_told];
@@ -226,13 +224,11 @@ impl<'a> Columns<'a> {
             &heads.awaiting_by,
             &heads.awaiting_rev,
         ];
-        let mut steps = vec![(tx.prepare(sql!("accept_messages")).await?, messages)];
+        let mut steps = Vec::new();
         if !subscriptions.member.is_empty() {
             steps.push((tx.prepare(sql!("accept_subscriptions")).await?, subscribe));
         }
-        if !fanned.is_empty() {
-            steps.push((tx.prepare(sql!("accept_to_subscribers")).await?, vec![fanned]));
-        }
+        steps.push((tx.prepare(sql!("accept_messages")).await?, messages));
         if !direct.id.is_empty() {
             steps.push((tx.prepare(sql!("accept_to_named")).await?, to_direct));
         }

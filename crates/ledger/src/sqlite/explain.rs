@@ -6,6 +6,7 @@ use model::{ClientMessageId, DeliveryRung, MemberId, MessageId};
 use super::row::{all, at, at_option, code, count, member, one, text};
 use super::{history, sql, status};
 use crate::StorageError;
+use crate::rules::speaks_of;
 use crate::types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Wanted};
 
 /// A (sender, id) to explain, and its message when that is known already.
@@ -43,6 +44,7 @@ fn facts(conn: &Connection, found: Found) -> Result<Explained, StorageError> {
             expires_at: at_option(row, 7)?,
         })
     })?;
+    let dedupe = dedupe.filter(|facts| speaks_of(&facts.known, message));
     let accepted = match message {
         Some(id) => one(conn, sql!("explain_message"), [id.as_bytes()], |row| accepted_facts(row, id))?,
         None => None,

@@ -23,6 +23,7 @@ pub(super) fn expire_dedupe(conn: &Connection, now: Timestamp, limit: usize) -> 
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
     })?;
     for (sender, client_message_id) in &keys {
+        change(conn, sql!("outlived_insert"), params![sender, client_message_id])?;
         change(conn, sql!("dedupe_delete"), params![sender, client_message_id])?;
     }
     Ok(keys.len() as u64)
@@ -106,6 +107,7 @@ pub(super) fn prune_log(
         change(conn, sql!("dedupe_history_gone"), [message])?;
         change(conn, sql!("delivery_delete"), [message])?;
         change(conn, sql!("mention_delete"), [message])?;
+        change(conn, sql!("outlived_delete"), [message])?;
         change(conn, sql!("message_delete"), [message])?;
         pruned += 1;
     }

@@ -9,6 +9,7 @@ pub const SCHEMA: Schema = Schema {
         Migration { number: 2, name: "webhooks", sql: include_str!("migrations/0002_webhooks.sql") },
         Migration { number: 3, name: "chat", sql: include_str!("migrations/0003_chat.sql") },
         Migration { number: 4, name: "hub", sql: include_str!("migrations/0004_hub.sql") },
+        Migration { number: 5, name: "outlived", sql: include_str!("migrations/0005_outlived.sql") },
     ],
     sum: include_str!("schema.sql"),
 };

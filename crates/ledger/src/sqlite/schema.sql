@@ -301,6 +301,13 @@ CREATE TABLE idem (
 ) STRICT;
 CREATE INDEX idem_expires ON idem (expires_at);
 
+-- Messages that are kept longer than their id: the way from the id to them, once its dedupe row was forgotten.
+CREATE TABLE outlived (
+    client_message_id TEXT NOT NULL,
+    message INTEGER NOT NULL,
+    PRIMARY KEY (client_message_id, message)
+) STRICT, WITHOUT ROWID;
+
 CREATE VIEW dedupe_text AS
 SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,
     lower(hex(request_fingerprint)) AS request_fingerprint, lower(hex(broker_message_id)) AS broker_message_id,

@@ -17,6 +17,7 @@ use model::{
 };
 use tokio::sync::watch;
 
+use self::run::{Accepts, LookUp, LookUps};
 use super::janitor::AuditAt;
 use super::schema::SCHEMA;
 use super::{
@@ -30,6 +31,8 @@ pub struct SqliteLedger {
     db: Db,
     world: World,
     committed: watch::Sender<()>,
+    accepts: Accepts,
+    look_ups: LookUps,
 }
 
 /// Time and randomness, as jobs take them along.
@@ -53,7 +56,9 @@ impl SqliteLedger {
 
     /// A ledger over an engine opened with [`SCHEMA`]: for simulations and other bounds.
     pub fn with(db: Db, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
-        Self { db, world: World { clock, entropy }, committed: watch::Sender::new(()) }
+        let world = World { clock, entropy };
+        let (accepts, look_ups) = (run::accepts(&world), run::look_ups());
+        Self { db, world, committed: watch::Sender::new(()), accepts, look_ups }
     }
 
     /// The engine, for its counters and for closing it.
@@ -153,7 +158,7 @@ impl Ledger for SqliteLedger {
             let world = planted::on_arrival(&self.world).await;
             return self.write("ledger.accept", move |conn, _| accept::accept(conn, &world, &lane)).await;
         }
-        self.write("ledger.accept", move |conn, world| accept::accept(conn, world, &lane)).await
+        self.accept_gathered(lane).await
     }
 
     async fn known_all(
@@ -161,11 +166,7 @@ impl Ledger for SqliteLedger {
         sender: MemberId,
         ids: &[ClientMessageId],
     ) -> Result<Vec<Option<Known>>, StorageError> {
-        let ids = ids.to_vec();
-        self.read("ledger.known", move |conn| {
-            ids.iter().map(|id| status::known_of(conn, sender, id)).collect()
-        })
-        .await
+        self.db.read_gathered(&self.look_ups, LookUp { sender, ids: ids.to_vec() }).await
     }
 
     async fn message_status(

@@ -2,6 +2,7 @@
 
 mod crash;
 mod disk;
+mod gather;
 mod log;
 mod migrations;
 mod opening;

@@ -1,6 +1,8 @@
+-- OFFSET 0 keeps every look-up at its key: a plan made while the tables were empty would rather walk all of dedupe.
 SELECT k.sender, k.client_message_id, d.state, d.request_fingerprint, d.broker_message_id, c.id, d.history_id,
     d.first_seen_at, d.history_available
 FROM unnest($1::uuid[], $2::text[]) AS k (sender, client_message_id)
-JOIN member s ON s.id = k.sender
-JOIN dedupe d ON d.mesh = 1 AND d.sender_member_id = s.number AND d.client_message_id = k.client_message_id
+CROSS JOIN LATERAL (SELECT number FROM member WHERE id = k.sender OFFSET 0) s
+CROSS JOIN LATERAL (SELECT * FROM dedupe WHERE mesh = 1 AND sender_member_id = s.number
+    AND client_message_id = k.client_message_id OFFSET 0) d
 LEFT JOIN conversation c ON c.number = d.conversation

@@ -1,12 +1,51 @@
 //! How a door's work is run: as a job of the engine's writer, or on one of its readers.
 
+use ::sqlite::Gathering;
 use ::sqlite::rusqlite::Connection;
+use model::admission::Known;
+use model::{ClientMessageId, MemberId};
 
-use super::super::{hub, planted};
+use super::super::{accept, hub, planted, status};
 use super::{SqliteLedger, World};
-use crate::{HubOutcome, HubWrite, LaneSubmission, LinkError, Outcome, StorageError};
+use crate::{HubOutcome, HubWrite, LaneSubmission, LinkError, LinkRefused, Outcome, StorageError};
+
+/// Accepts of many callers are one job: read once, judged together, written table by table.
+pub(super) type Accepts = Gathering<LaneSubmission, Result<Vec<Outcome>, LinkRefused>, StorageError>;
+/// Look-ups of ids (B0) of many callers are one read.
+pub(super) type LookUps = Gathering<LookUp, Vec<Option<Known>>, StorageError>;
+
+/// Some ids of one sender.
+pub(super) struct LookUp {
+    pub sender: MemberId,
+    pub ids: Vec<ClientMessageId>,
+}
+
+pub(super) fn accepts(world: &World) -> Accepts {
+    let world = world.clone();
+    Gathering::new("ledger.accept", move |conn, lanes: &[LaneSubmission]| {
+        accept::accept_all(conn, &world, lanes)
+    })
+}
+
+pub(super) fn look_ups() -> LookUps {
+    Gathering::new("ledger.known", |conn, asked: &[LookUp]| {
+        asked.iter().map(|asked| known(conn, asked)).collect()
+    })
+}
+
+fn known(conn: &Connection, asked: &LookUp) -> Result<Vec<Option<Known>>, StorageError> {
+    let sender = accept::member_by_id(conn, asked.sender)?;
+    let Some(sender) = sender else { return Ok(vec![None; asked.ids.len()]) };
+    asked.ids.iter().map(|id| status::known(conn, sender.number, id)).collect()
+}
 
 impl SqliteLedger {
+    pub(super) async fn accept_gathered(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
+        let verdict = self.db.write_gathered(&self.accepts, lane).await?;
+        self.committed.send_replace(());
+        Ok(verdict?)
+    }
+
     pub(super) async fn write<T, E>(
         &self,
         name: &'static str,

@@ -3,31 +3,74 @@
 //! All of a batch commits or none of it does. So a message may rest on one judged before it: a second copy of
 //! an id finds the first, a second message to a log its new head.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use model::admission::{Known, KnownState};
 use model::outbox::BrokerReceipt;
-use model::{ClientMessageId, Entropy, MemberId, MemberName, MessageId, NodeKey, Timestamp, To, TopicName};
+use model::{
+    ClientMessageId, Entropy, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, To, TopicName,
+};
 
-use super::link;
 use crate::LinkRefused;
 use crate::rules::{
     Destination, Facts, LogFacts, MemberFacts, Plan, Question, Speaker, Target, awaiting_after, empty_log,
-    judge, lane_goes_on, next_place, pair, settled,
+    fenced, judge, lane_goes_on, next_place, pair, settled,
 };
 use crate::types::accept::{Admission, LaneSubmission, Outcome, Submission, Via};
 use crate::types::mesh::Policies;
 
+/// What the messages of a batch name, each thing once.
+#[derive(Default)]
+pub(crate) struct Asked<'a> {
+    pub nodes: BTreeSet<&'a NodeName>,
+    pub ids: BTreeSet<MemberId>,
+    pub names: BTreeSet<&'a MemberName>,
+    pub keys: BTreeSet<NodeKey>,
+    pub topics: BTreeSet<&'a TopicName>,
+    pub known: BTreeSet<(MemberId, &'a ClientMessageId)>,
+}
+
+impl<'a> Asked<'a> {
+    pub fn of(frames: &'a [LaneSubmission]) -> Self {
+        let mut asked = Self::default();
+        for frame in frames {
+            if let Via::Link(link) = &frame.via {
+                asked.nodes.insert(&link.node);
+            }
+            asked.ids.insert(frame.sender);
+            frame.messages.iter().for_each(|message| asked.message(frame.sender, message));
+        }
+        asked
+    }
+
+    fn message(&mut self, sender: MemberId, message: &'a Submission) {
+        self.known.insert((sender, &message.client_message_id));
+        self.names.extend(&message.mentions);
+        match &message.to {
+            To::Topic(name) => {
+                self.topics.insert(name);
+            }
+            To::Member(name) => {
+                self.names.insert(name);
+            }
+            To::Key(key) => {
+                self.keys.insert(*key);
+            }
+            To::Me => {}
+        }
+    }
+}
+
 /// What names a log before it has a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum LogKey {
+pub(crate) enum LogKey {
     Topic(TopicName),
     Dm(i64, i64),
 }
 
 /// A node as its links need it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NodeFacts {
+pub(crate) struct NodeFacts {
     pub number: i64,
     pub epoch: u64,
     pub removed: bool,
@@ -35,10 +78,10 @@ pub(super) struct NodeFacts {
 
 /// What the transaction has read.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(crate) struct Desk {
     pub now: Timestamp,
     pub policies: Policies,
-    pub nodes: HashMap<String, NodeFacts>,
+    pub nodes: HashMap<NodeName, NodeFacts>,
     pub by_id: HashMap<MemberId, MemberFacts>,
     pub by_name: HashMap<MemberName, MemberFacts>,
     pub by_key: HashMap<NodeKey, MemberFacts>,
@@ -47,7 +90,7 @@ pub(super) struct Desk {
 }
 
 /// An accepted message with its place.
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     pub message: &'a Submission,
     pub plan: Plan,
     pub log: LogKey,
@@ -55,8 +98,11 @@ pub(super) struct Entry<'a> {
     pub seq: i64,
 }
 
+/// One verdict per frame.
+pub(crate) type Verdicts = Vec<Result<Vec<Outcome>, LinkRefused>>;
+
 /// Verdicts on a batch.
-pub(super) struct Judged<'a> {
+pub(crate) struct Judged<'a> {
     /// One per frame.
     pub frames: Vec<Result<Vec<Outcome>, LinkRefused>>,
     /// The accepted messages, in the order they were judged.
@@ -68,7 +114,7 @@ pub(super) struct Judged<'a> {
 }
 
 /// A change of what a log waits on.
-pub(super) struct Edge {
+pub(crate) struct Edge {
     pub log: LogKey,
     pub rev: i64,
     pub question: Option<Question>,
@@ -120,8 +166,8 @@ impl Desk {
         match via {
             Via::Broker => Ok(Speaker::Broker),
             Via::Link(link) => {
-                let node = self.nodes.get(link.node.as_str()).ok_or(LinkRefused::UnknownNode)?;
-                link::fenced(node.epoch, node.removed, link)?;
+                let node = self.nodes.get(&link.node).ok_or(LinkRefused::UnknownNode)?;
+                fenced(node.epoch, node.removed, link)?;
                 Ok(Speaker::Node(node.number))
             }
         }

@@ -1,0 +1,143 @@
+//! The rows of a judged batch, table by table.
+
+use std::collections::HashSet;
+
+use ::sqlite::rusqlite::{Connection, params};
+use model::outbox::DedupeWindow;
+use model::{Timestamp, TopicName};
+
+use super::accept::subscribe;
+use super::row::change;
+use super::sql;
+use super::status::ACCEPTED;
+use crate::StorageError;
+use crate::desk::{Entry, Judged, LogKey};
+use crate::rules::{Target, forgotten_at};
+use crate::types::read::ConversationKind;
+
+/// Writes everything. `created` are the topics this batch made: the first to write there is subscribed.
+pub(super) fn rows(
+    conn: &Connection,
+    judged: &Judged<'_>,
+    mut created: HashSet<TopicName>,
+    window: DedupeWindow,
+) -> Result<(), StorageError> {
+    for entry in &judged.entries {
+        if let LogKey::Topic(name) = &entry.log
+            && created.remove(name)
+        {
+            subscribe(conn, entry.receipt.accepted_at, log(judged, &entry.log), entry.plan.sender.number)?;
+        }
+    }
+    dedupe(conn, judged, window)?;
+    let numbers = messages(conn, judged, window)?;
+    for (entry, number) in judged.entries.iter().zip(numbers) {
+        deliveries(conn, judged, entry, number)?;
+    }
+    heads(conn, judged)
+}
+
+fn log(judged: &Judged<'_>, key: &LogKey) -> i64 {
+    judged.logs.get(key).map_or(0, |log| log.number)
+}
+
+fn dedupe(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Result<(), StorageError> {
+    let mut insert = conn.prepare_cached(sql!("dedupe_insert"))?;
+    for entry in &judged.entries {
+        let Entry { message, plan, receipt, seq, .. } = entry;
+        let kind = match plan.target {
+            Target::Topic(_) | Target::NewTopic(_) => ConversationKind::Topic,
+            Target::Dm { .. } => ConversationKind::Dm,
+        };
+        insert.execute(params![
+            plan.sender.number,
+            message.client_message_id.as_str(),
+            ACCEPTED,
+            message.fingerprint.as_bytes(),
+            receipt.broker_message_id.as_bytes(),
+            log(judged, &entry.log),
+            seq,
+            kind.code(),
+            message.to.reference(),
+            receipt.accepted_at.as_micros(),
+            forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros)
+        ])?;
+    }
+    Ok(())
+}
+
+/// The numbers of the messages, in their order.
+fn messages(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Result<Vec<i64>, StorageError> {
+    let mut insert = conn.prepare_cached(sql!("message_insert"))?;
+    let mut numbers = Vec::with_capacity(judged.entries.len());
+    for entry in &judged.entries {
+        let Entry { message, plan, receipt, seq, .. } = entry;
+        insert.execute(params![
+            log(judged, &entry.log),
+            seq,
+            receipt.broker_message_id.as_bytes(),
+            receipt.accepted_at.as_micros(),
+            plan.sender.number,
+            message.client_message_id.as_str(),
+            message.envelope,
+            message.deliver_by.map(Timestamp::as_micros),
+            forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros)
+        ])?;
+        numbers.push(conn.last_insert_rowid());
+    }
+    Ok(numbers)
+}
+
+fn deliveries(
+    conn: &Connection,
+    judged: &Judged<'_>,
+    entry: &Entry<'_>,
+    number: i64,
+) -> Result<(), StorageError> {
+    let Entry { plan, receipt, .. } = entry;
+    let (sender, ts) = (plan.sender.number, receipt.accepted_at.as_micros());
+    match &plan.target {
+        Target::Topic(_) | Target::NewTopic(_) => {
+            let log = log(judged, &entry.log);
+            change(conn, sql!("delivery_to_subscribers"), params![number, log, sender, ts])?;
+            for member in &plan.mentioned {
+                change(conn, sql!("mention_insert"), params![member.number, number])?;
+                if member.number != sender {
+                    change(conn, sql!("delivery_to_mentioned"), params![number, member.number, sender, ts])?;
+                }
+            }
+        }
+        Target::Dm { peer, .. } => {
+            change(conn, sql!("delivery_to_peer"), params![number, peer.number, sender, ts])?;
+            // Only its two read a direct message; a third who is named in it has nothing to find.
+            for member in
+                plan.mentioned.iter().filter(|member| [peer.number, sender].contains(&member.number))
+            {
+                change(conn, sql!("mention_insert"), params![member.number, number])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each log's last place, and every change of what it waits on.
+fn heads(conn: &Connection, judged: &Judged<'_>) -> Result<(), StorageError> {
+    for log in judged.logs.values() {
+        let params = params![
+            log.number,
+            log.head_seq,
+            log.head_ts.as_micros(),
+            log.awaiting.map(|question| question.seq),
+            log.awaiting.map(|question| question.by),
+            log.awaiting_rev
+        ];
+        change(conn, sql!("conversation_advance"), params)?;
+    }
+    for edge in &judged.edges {
+        let (question, by) =
+            (edge.question.map(|question| question.seq), edge.question.map(|question| question.by));
+        let params = params![log(judged, &edge.log), edge.rev, question, by, edge.at.as_micros()];
+        change(conn, sql!("escalation_insert"), params)?;
+    }
+    Ok(())
+}

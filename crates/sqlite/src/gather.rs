@@ -1,0 +1,239 @@
+//! Callers that ask alike at the same time, as one job.
+//!
+//! Whoever asks while a job of the same kind still waits for its thread joins it. Nobody waits for others: the group is
+//! what came together while the thread was busy, as a batch is for the writer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::StorageError;
+use crate::job::{Job, Ran, Undo};
+use crate::stats::Gauges;
+
+/// One kind of question, and the work that answers many of them at once.
+///
+/// An `Err` of the work, or a panic, undoes what it did; then each question of the group is answered alone, so that
+/// none spoils another.
+pub struct Gathering<Q, A, E> {
+    name: &'static str,
+    work: Work<Q, A, E>,
+    /// The group that waits for its thread.
+    open: Mutex<Option<Group<Q, A, E>>>,
+}
+
+type Work<Q, A, E> = Arc<dyn Fn(&Connection, &[Q]) -> Result<Vec<A>, E> + Send + Sync>;
+/// Nothing once its job runs.
+type Group<Q, A, E> = Arc<Mutex<Option<Vec<Asked<Q, A, E>>>>>;
+
+struct Asked<Q, A, E> {
+    question: Q,
+    reply: oneshot::Sender<Result<A, E>>,
+}
+
+/// Where questions wait: what the engine knows of the line they stand in.
+pub(crate) struct Line<'engine> {
+    pub(crate) path: &'engine Arc<Path>,
+    pub(crate) gauges: &'engine Arc<Gauges>,
+    pub(crate) waiting: fn(&Gauges) -> &AtomicU64,
+    pub(crate) waiting_max: usize,
+    pub(crate) group_max: usize,
+}
+
+impl<Q, A, E> Gathering<Q, A, E>
+where
+    Q: Send + 'static,
+    A: Send + 'static,
+    E: From<StorageError> + Send + 'static,
+{
+    /// `work` answers every question it is given, in their order.
+    pub fn new(
+        name: &'static str,
+        work: impl Fn(&Connection, &[Q]) -> Result<Vec<A>, E> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, work: Arc::new(work), open: Mutex::new(None) }
+    }
+
+    /// Joins the group that waits, or hands a new one to `submit`.
+    pub(crate) fn ask(
+        &self,
+        line: &Line<'_>,
+        question: Q,
+        submit: impl FnOnce(Box<dyn Job>) -> Result<(), StorageError>,
+    ) -> Result<oneshot::Receiver<Result<A, E>>, StorageError> {
+        let (reply, answer) = oneshot::channel();
+        let asked = Asked { question, reply };
+        // Held while the job is handed over: nobody joins a group that was refused.
+        let mut open = held(&self.open);
+        let joined = match open.as_ref() {
+            Some(group) => line.join(group, asked),
+            None => Err(asked),
+        };
+        let Err(asked) = joined else { return Ok(answer) };
+        let waiting = (line.waiting)(line.gauges).load(Relaxed);
+        if waiting >= line.waiting_max as u64 {
+            let (path, waiting_max) = (Arc::clone(line.path), line.waiting_max);
+            return Err(StorageError::QueueFull { path, waiting_max });
+        }
+        let group = Arc::new(Mutex::new(Some(vec![asked])));
+        *open = None;
+        submit(Box::new(Gathered {
+            name: self.name,
+            path: Arc::clone(line.path),
+            gauges: Arc::clone(line.gauges),
+            waiting: line.waiting,
+            work: Arc::clone(&self.work),
+            group: Arc::clone(&group),
+            replies: Vec::new(),
+            answers: Vec::new(),
+        }))?;
+        *open = Some(group);
+        Ok(answer)
+    }
+}
+
+impl Line<'_> {
+    /// Gives the question back when the group runs already or is full.
+    fn join<Q, A, E>(&self, group: &Group<Q, A, E>, asked: Asked<Q, A, E>) -> Result<(), Asked<Q, A, E>> {
+        let waiting = (self.waiting)(self.gauges);
+        match &mut *held(group) {
+            Some(list) if list.len() < self.group_max && waiting.load(Relaxed) < self.waiting_max as u64 => {
+                waiting.fetch_add(1, Relaxed);
+                list.push(asked);
+                Ok(())
+            }
+            Some(_) | None => Err(asked),
+        }
+    }
+}
+
+/// A group on its way through the engine.
+struct Gathered<Q, A, E> {
+    name: &'static str,
+    path: Arc<Path>,
+    gauges: Arc<Gauges>,
+    waiting: fn(&Gauges) -> &AtomicU64,
+    work: Work<Q, A, E>,
+    group: Group<Q, A, E>,
+    replies: Vec<oneshot::Sender<Result<A, E>>>,
+    /// One for each reply, once it ran.
+    answers: Vec<Option<Result<A, E>>>,
+}
+
+impl<Q, A, E> Gathered<Q, A, E> {
+    /// Closes the group: from here on nobody joins it.
+    fn take(&mut self) -> Vec<Q> {
+        let asked = held(&self.group).take().unwrap_or_default();
+        // The engine counted the group as one.
+        (self.waiting)(&self.gauges).fetch_sub(asked.len().saturating_sub(1) as u64, Relaxed);
+        let (questions, replies): (Vec<Q>, Vec<_>) =
+            asked.into_iter().map(|asked| (asked.question, asked.reply)).unzip();
+        self.replies.extend(replies);
+        questions
+    }
+
+    /// Nothing when the work panicked.
+    fn work(&self, conn: &Connection, questions: &[Q]) -> Option<Result<Vec<A>, E>> {
+        // The connection stays sound: a statement left behind is finalised while unwinding, and what was written is
+        // undone before anybody else looks.
+        catch_unwind(AssertUnwindSafe(|| (self.work)(conn, questions))).ok()
+    }
+
+    /// Each question in a savepoint of its own.
+    fn one_by_one(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Vec<Option<Result<A, E>>>> {
+        say(conn, "ROLLBACK TO gathered")?;
+        let mut answers = Vec::with_capacity(questions.len());
+        for question in questions {
+            say(conn, "SAVEPOINT alone")?;
+            let answer = self.work(conn, std::slice::from_ref(question));
+            if !matches!(answer, Some(Ok(_))) {
+                say(conn, "ROLLBACK TO alone")?;
+            }
+            say(conn, "RELEASE alone")?;
+            answers.push(answer.map(|answer| answer.map(|mut answers| answers.remove(0))));
+        }
+        Ok(answers)
+    }
+
+    fn all(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Vec<Option<Result<A, E>>>> {
+        say(conn, "SAVEPOINT gathered")?;
+        let answers = match self.work(conn, questions) {
+            Some(Ok(answers)) => answers.into_iter().map(|answer| Some(Ok(answer))).collect(),
+            Some(Err(_)) | None => self.one_by_one(conn, questions)?,
+        };
+        say(conn, "RELEASE gathered")?;
+        Ok(answers)
+    }
+}
+
+impl<Q, A, E> Job for Gathered<Q, A, E>
+where
+    Q: Send,
+    A: Send,
+    E: From<StorageError> + Send,
+{
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn undo(&self) -> Undo {
+        Undo::Savepoint
+    }
+
+    fn callers(&self) -> usize {
+        self.replies.len().max(1)
+    }
+
+    fn run(&mut self, conn: &Connection) -> Ran {
+        let questions = self.take();
+        match self.all(conn, &questions) {
+            Ok(answers) => {
+                self.answers = answers;
+                Ran::Kept
+            }
+            // The transaction went away, or its savepoints cannot be trusted any more.
+            Err(error) => {
+                let error = StorageError::of(Arc::clone(&self.path), error);
+                self.answers = questions.iter().map(|_| Some(Err(error.clone().into()))).collect();
+                Ran::Refused
+            }
+        }
+    }
+
+    fn answer(&mut self, end: Result<(), StorageError>) {
+        // Where the transaction could not begin, nobody was asked.
+        drop(self.take());
+        let mut answers = std::mem::take(&mut self.answers).into_iter();
+        for reply in self.replies.drain(..) {
+            let answer = match (&end, answers.next().flatten()) {
+                (Err(error), _) => Err(error.clone().into()),
+                (Ok(()), Some(answer)) => answer,
+                (Ok(()), None) => {
+                    Err(StorageError::Panicked { path: Arc::clone(&self.path), name: self.name }.into())
+                }
+            };
+            // A caller that went away does not want to know; what was committed stays committed.
+            drop(reply.send(answer));
+        }
+    }
+}
+
+impl<Q, A, E> Drop for Gathered<Q, A, E> {
+    fn drop(&mut self) {
+        // One that never ran, behind the closing order: its callers must not wait for it.
+        drop(held(&self.group).take());
+    }
+}
+
+fn say(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql)?.execute([]).map(drop)
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Lists are changed in one step each: a panic elsewhere leaves none half-made.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
