@@ -3,6 +3,7 @@
 //! - The engine's one writer is the lock of every log: places are taken inside its transaction.
 //! - Checks come before writes, so that a refused message has nothing to undo and its neighbours in the
 //!   transaction nothing to notice.
+//! - Accepts of many callers are one job, and so are their look-ups; see `store::run`.
 //! - Time is read inside the job, on the writer's thread: commit order and clock order agree.
 
 mod accept;

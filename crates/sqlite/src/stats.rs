@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Number of batch-size classes: 1, 2, 3–4, 5–8, … up to 129 and more.
 pub const BATCH_BUCKETS: usize = 9;
 
-/// A reading of the counters. They are read one by one: each is right, their sum may be a moment apart.
+/// A reading of the counters. They are read one by one: each is right, their sum may be a moment apart. A job that many
+/// callers share counts once for each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Transactions that committed.

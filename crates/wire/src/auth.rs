@@ -20,7 +20,7 @@ pub const TICKET_PREFIX: &str = "ticket.";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChallengeRequest {
     /// Who asks.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, max_length = 63, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     #[serde(with = "text")]
     pub node_id: NodeName,
 }
@@ -48,14 +48,15 @@ pub struct ExchangeRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge: Option<String>,
     /// The node's name.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, max_length = 63, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     #[serde(with = "text")]
     pub node_id: NodeName,
     /// The node's key.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^[0-9A-Fa-f]{64}$")]
     #[serde(with = "text")]
     pub public_key: NodeKey,
-    /// Fresh for every request.
+    /// Fresh for every request; printable characters without spaces.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
     pub nonce: String,
     /// Signature over `postrider-exchange|issuerKey|secret|nodeId|publicKey|aud|nonce`, in hex.
     pub node_proof: String,

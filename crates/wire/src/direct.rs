@@ -14,9 +14,11 @@ use crate::text;
 #[serde(deny_unknown_fields)]
 pub struct PostRequest {
     /// The text.
+    #[schema(max_length = 65536)]
     pub body: String,
     /// The caller's key; minted when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub client_message_id: Option<String>,
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,12 +29,15 @@ pub struct PostRequest {
     pub meta: Option<Box<RawValue>>,
     /// Members named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
     pub mentions: Vec<String>,
     /// The message it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128)]
     pub reply_to: Option<String>,
     /// A conversation of the caller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128)]
     pub corr_id: Option<String>,
     /// now, next or low.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,6 +53,7 @@ pub struct PostRequest {
     pub ttl: Option<u32>,
     /// Automatic replies before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 64)]
     pub hops: Option<u8>,
 }
 
@@ -89,7 +95,7 @@ pub struct AcceptAnswer {
 #[into_params(parameter_in = Query)]
 pub struct StatusQuery {
     /// What was asked under the id; without it any message under the id counts.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, pattern = "^[0-9A-Fa-f]{64}$")]
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub request_fingerprint: Option<Fingerprint>,
     /// When it was first tried; without it, within the window.
@@ -105,6 +111,7 @@ pub struct StatusQuery {
 pub struct PageQuery {
     /// How many rows, at most 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
     /// Rows before this cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,6 +121,7 @@ pub struct PageQuery {
     pub after: Option<String>,
     /// With `after`: seconds to wait for a row when there is none, at most 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(maximum = 60)]
     pub wait: Option<u64>,
 }
 
@@ -124,6 +132,7 @@ pub struct PageQuery {
 pub struct ListQuery {
     /// How many rows, at most 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
 }
 

@@ -38,12 +38,15 @@ pub struct SendRequest {
     pub to: String,
     /// The text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 65536)]
     pub body: Option<String>,
     /// The text under its older name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 65536)]
     pub message: Option<String>,
     /// The caller's key; minted when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub client_message_id: Option<String>,
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,12 +57,15 @@ pub struct SendRequest {
     pub meta: Option<Box<RawValue>>,
     /// Members named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
     pub mentions: Vec<String>,
     /// The message it answers.
     #[serde(default, skip_serializing_if = "Option::is_none", alias = "replyToId", alias = "reply_to_id")]
+    #[schema(min_length = 1, max_length = 128)]
     pub reply_to: Option<String>,
     /// A conversation of the caller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128)]
     pub corr_id: Option<String>,
     /// now, next or low.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,6 +81,7 @@ pub struct SendRequest {
     pub ttl: Option<u32>,
     /// Automatic replies before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 64)]
     pub hops: Option<u8>,
     /// Which mesh, when several are attached.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
 //! The document of the door.
 
 use http::Method;
+use model::limits;
 use net::client::{Ask, ClientError};
 use serde_json::Value;
 
@@ -99,4 +100,45 @@ async fn every_schema_the_document_refers_to_is_in_it() {
         "callers' unknown fields are refused, and the document says so"
     );
     assert_eq!(send["required"], serde_json::json!(["to"]));
+}
+
+#[tokio::test]
+async fn the_document_says_the_bounds_the_doors_check() {
+    let scene = Scene::open().await;
+    let document: Value = scene.client().get("/openapi.json").await.unwrap();
+    let (id, name) = (limits::CLIENT_MESSAGE_ID_BYTES_MAX, limits::NAME_BYTES_MAX);
+    let (reference, body) = (limits::REFERENCE_BYTES_MAX, limits::BODY_BYTES_MAX);
+    for (schema, field, bound, value) in [
+        ("SendRequest", "client_message_id", "maxLength", id),
+        ("SendRequest", "body", "maxLength", body),
+        ("SendRequest", "message", "maxLength", body),
+        ("SendRequest", "mentions", "maxItems", limits::MENTIONS_MAX),
+        ("SendRequest", "reply_to", "maxLength", reference),
+        ("SendRequest", "corr_id", "maxLength", reference),
+        ("SendRequest", "hops", "maximum", limits::HOPS_MAX.into()),
+        ("PostRequest", "client_message_id", "maxLength", id),
+        ("PostRequest", "body", "maxLength", body),
+        ("PostRequest", "mentions", "maxItems", limits::MENTIONS_MAX),
+        ("PostRequest", "hops", "maximum", limits::HOPS_MAX.into()),
+        ("ChallengeRequest", "nodeId", "maxLength", name),
+        ("ExchangeRequest", "nodeId", "maxLength", name),
+        ("NewTask", "id", "maxLength", id),
+        ("NewProgress", "id", "maxLength", id),
+        ("NewTokenEvent", "source_id", "maxLength", id),
+        ("StatusSync", "tasks", "maxItems", limits::HUB_SYNC_TASKS_MAX),
+    ] {
+        let said = &document["components"]["schemas"][schema]["properties"][field][bound];
+        assert_eq!(said.as_u64(), Some(value as u64), "{schema}.{field} {bound}");
+    }
+    let rows = limits::PAGE_ROWS_MAX as u64;
+    for (path, parameter, value) in [
+        ("/v1/conversations", "limit", rows),
+        ("/v1/conversations/{id}", "limit", rows),
+        ("/v1/conversations/{id}", "wait", limits::LONG_POLL_MAX.as_secs()),
+        ("/hub/tasks/", "limit", rows),
+    ] {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
+        let said = parameters.iter().find(|said| said["name"] == parameter).unwrap();
+        assert_eq!(said["schema"]["maximum"].as_u64(), Some(value), "{path} {parameter}");
+    }
 }

@@ -18,7 +18,7 @@ use super::{sql, status};
 use crate::StorageError;
 
 /// One may wait for its answer while the other asks.
-const READERS: usize = 2;
+pub(super) const READERS: usize = 2;
 /// Look-ups of one statement: a frame each, so at most some thousand ids.
 const BATCH_MAX: usize = 128;
 
@@ -92,6 +92,6 @@ async fn read(
 ) -> Result<HashMap<(MemberId, ClientMessageId), Known>, StorageError> {
     let asked = jobs.iter().flat_map(|job| job.ids.iter().map(|id| (job.sender.as_uuid(), id.as_str())));
     let (senders, ids): (Vec<_>, Vec<_>) = asked.unzip();
-    let rows = core.ask(sql!("accept_known"), &[&senders, &ids]).await?;
+    let rows = core.look_up(sql!("accept_known"), &[&senders, &ids]).await?;
     rows.iter().map(|row| Ok(((id(row, 0)?, text(row, 1)?), status::read(row, 2)?))).collect()
 }

@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// What sessions share.
 pub(super) struct Core {
     pub pool: Pool,
-    /// The accepting writers' own: whoever reads much cannot keep messages from being accepted.
+    /// The accepting writers' and look-ups' own: whoever reads much cannot keep messages from being accepted.
     pub writers: Pool,
     pub entropy: Arc<dyn Entropy>,
     /// Microseconds added to the database's clock: zero outside the conformance suite.
@@ -62,13 +62,23 @@ pub(super) fn address(url: &str) -> Result<Config, OpenError> {
     Config::from_str(url).map_err(|error| OpenError::Address(error.to_string()))
 }
 
+/// What a pool's sessions are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Anything,
+    Accepts,
+}
+
 /// A pool whose every session was set up and checked.
-pub(super) fn pool(config: Config, connections: usize) -> Result<Pool, PostgresError> {
+pub(super) fn pool(config: Config, connections: usize, of: Use) -> Result<Pool, PostgresError> {
     let manager =
         Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
-    let set_up = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+    let set_up = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         Box::pin(async move {
             client.batch_execute(sql!("session")).await.map_err(HookError::Backend)?;
+            if of == Use::Accepts {
+                client.batch_execute(sql!("session_accept")).await.map_err(HookError::Backend)?;
+            }
             check_durable(client).await
         })
     });
@@ -117,7 +127,24 @@ impl Core {
         sql: &'static str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StorageError> {
-        let client = self.connection().await?;
+        Self::ask_on(&self.pool, sql, params).await
+    }
+
+    /// [`Core::ask`] for what an accept waits for.
+    pub async fn look_up(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StorageError> {
+        Self::ask_on(&self.writers, sql, params).await
+    }
+
+    async fn ask_on(
+        pool: &Pool,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StorageError> {
+        let client = pool.get().await?;
         let statement = client.prepare_cached(sql).await?;
         Ok(client.query(&statement, params).await?)
     }

@@ -15,7 +15,7 @@ pub const PANIC_ON_QUESTION: &str = "bug:broker.panic_on_question";
 
 /// A broker with a topic, a conversation and somebody who may write to both.
 pub struct Besieged {
-    /// A token that may send and read.
+    /// A token that may send, read and write to the hub.
     pub token: String,
     /// A conversation of the token's member.
     pub conversation: String,
@@ -44,7 +44,8 @@ impl Besieged {
         let args = ["--store", &books, "--limit-member", wide, "--limit-mesh", wide];
         let broker = Broker::start(binary, &args.map(str::to_owned), faults)?;
         let node = Node::join(binary, "starter", broker.owner_invite.as_deref().unwrap_or_default())?;
-        let token = node.quiet(&["token", "create", "--as", "stranger"])?;
+        let scopes = ["--scope", "send", "--scope", "read", "--scope", "hub"];
+        let token = node.quiet(&[&["token", "create", "--as", "stranger"], &scopes[..]].concat())?;
         let mut besieged = Self {
             token,
             conversation: String::new(),

@@ -50,6 +50,7 @@ pub struct RecordList {
 pub struct ListQuery {
     /// How many records, at most 1,000; a page also ends at 1 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
     /// Records that changed after this cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]

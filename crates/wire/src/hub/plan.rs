@@ -23,6 +23,7 @@ pub enum DecisionStatus {
 pub struct NewDecision {
     /// The record's id; minted when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub id: Option<String>,
     /// What is to be decided.
     #[serde(deserialize_with = "line")]
@@ -125,6 +126,7 @@ pub enum WorkplanStatus {
 pub struct NewWorkplan {
     /// The record's id; minted when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub id: Option<String>,
     /// What it is about.
     #[serde(deserialize_with = "line")]

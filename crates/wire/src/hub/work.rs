@@ -12,6 +12,7 @@ use super::field::{instant, kept, kept_line, line};
 pub struct NewProgress {
     /// The record's id; minted when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub id: Option<String>,
     /// What was done.
     #[serde(deserialize_with = "line")]
@@ -47,6 +48,7 @@ pub struct NewProgress {
 pub struct NewTokenEvent {
     /// The source's own id, which becomes the record's; an upsert needs it, else it is minted when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub source_id: Option<String>,
     /// Tokens read.
     pub input_tokens: u64,
@@ -108,6 +110,7 @@ pub enum TaskStatus {
 pub struct NewTask {
     /// The record's id; minted when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub id: Option<String>,
     /// What is to be done.
     #[serde(deserialize_with = "line")]

@@ -7,9 +7,9 @@ use model::Entropy;
 
 use super::super::batch::{Queue, WRITERS};
 use super::super::hub_batch::HubQueue;
-use super::super::lookup::LookUps;
+use super::super::lookup::{LookUps, READERS};
 use super::super::schema::{self, OpenError};
-use super::super::session::{self, CONNECTIONS_MAX, Core};
+use super::super::session::{self, CONNECTIONS_MAX, Core, Use};
 use super::super::trouble::PostgresError;
 use super::super::wake::Wake;
 use super::PostgresLedger;
@@ -18,8 +18,8 @@ impl PostgresLedger {
     /// Connects to the database at `url`, brings its tables up to date and starts the writers.
     pub async fn open(url: &str, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
         let config = session::address(url)?;
-        let pool = session::pool(config.clone(), CONNECTIONS_MAX)?;
-        let writers = session::pool(config.clone(), WRITERS)?;
+        let pool = session::pool(config.clone(), CONNECTIONS_MAX, Use::Anything)?;
+        let writers = session::pool(config.clone(), WRITERS + READERS, Use::Accepts)?;
         let core = Arc::new(Core { pool, writers, entropy, clock_shift: AtomicI64::new(0) });
         let mut client = core.connection().await.map_err(PostgresError::from)?;
         schema::migrate(&mut client).await?;

@@ -76,3 +76,25 @@ async fn nobody_there_is_said_so() {
         PostgresLedger::open("postgres://localhost:many/x", Arc::new(OsEntropy)).await.err().unwrap();
     assert!(matches!(malformed, PostgresOpenError::Address(_)), "{malformed}");
 }
+
+/// A plan lives as long as its connection: one made while the tables were empty must do when they are not.
+#[tokio::test]
+async fn an_id_is_looked_up_by_its_whole_key_in_a_plan_made_over_empty_tables() {
+    let database = database();
+    drop(open(&database).await);
+    let client = client(&database).await;
+    client.batch_execute(include_str!("../../../src/postgres/sql/session.sql")).await.unwrap();
+    let look_up = include_str!("../../../src/postgres/sql/accept_known.sql");
+    let prepared = format!("SET plan_cache_mode = force_generic_plan; PREPARE look_up AS {look_up}");
+    client.batch_execute(&prepared).await.unwrap();
+    let told = client.simple_query("EXPLAIN (COSTS OFF) EXECUTE look_up ('{}', '{}')").await.unwrap();
+    let plan: Vec<&str> = told
+        .iter()
+        .filter_map(|line| match line {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    let by_key = |line: &&str| line.contains("(mesh = 1) AND (sender_member_id = ");
+    assert!(plan.iter().any(by_key), "{plan:#?}");
+}
