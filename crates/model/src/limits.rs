@@ -288,6 +288,8 @@ pub const RELAY_TAGS_MAX: usize = 10_000;
 pub const RELAY_TWIN_WINDOW: Duration = Duration::from_secs(60);
 /// Bodies of the last minute a relay compares with; the oldest goes.
 pub const RELAY_TWINS_MAX: usize = 10_000;
+/// Keys a relay remembers having refused, for whoever asks what became of them.
+pub const RELAY_REFUSED_MAX: usize = 1_000;
 /// What a caller says of itself: agent, session, principal.
 pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
 /// Conversations one connection follows.
