@@ -27,6 +27,9 @@ pub const EXCHANGE_BYTES_MAX: usize = 16 * 1024;
 pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
 /// Request headers.
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Request headers that are still read, so that their refusal can say what it is; beyond, the line is closed with a bare
+/// status.
+pub const HEADER_BYTES_READ_MAX: usize = 2 * HEADER_BYTES_MAX;
 /// Connections of one door.
 pub const CONNECTIONS_MAX: usize = 4_096;
 /// Connections of one remote address that have not proven who they are.
