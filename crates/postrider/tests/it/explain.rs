@@ -111,6 +111,18 @@ fn turns_are_told_attempt_by_attempt() {
     let states: Vec<&str> =
         told["turns"].as_array().unwrap().iter().map(|turn| turn["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["interrupted", "interrupted"]);
+    let fix = told["fix"][0].as_str().unwrap().to_owned();
+    assert_eq!(fix, format!("postrider agent retry ci {}", told["message_id"].as_str().unwrap()));
+    let retried = product.cli(&["--json", "agent", "retry", "ci", "one"]).unwrap().done().json()[0].clone();
+    assert_eq!((&retried["message_id"], &retried["attempts"]), (&told["message_id"], &2.into()));
+    let again: Vec<&str> = fix.split(' ').skip(1).collect();
+    for refused in [&again[..], &["agent", "retry", "ci", "one"]] {
+        let refused = product.cli(&[&["--json"], refused].concat()).unwrap();
+        assert_eq!(refused.code(), Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("not_given_up"), "{refused:?}");
+    }
+    product.cli(&["agent", "run", "ci", "--drain", "--", "true"]).unwrap().done();
+    assert_eq!(explained(&product, &["one"])["verdict"], "processed");
     product.cli(&["send", "ci", "y", "--id", "two", "--wait", "delivered"]).unwrap().done();
     product
         .cli(&["agent", "run", "ci", "--drain", "--", "sh", "-c", "echo broken >&2; exit 7"])
