@@ -1,4 +1,5 @@
-//! Where is it, and why: this node's own rows, the broker's books and the homes involved, put together.
+//! Where is it, and why: this node's own rows, the broker's books, the homes involved and this home's relay, put
+//! together.
 //!
 //! - Nothing is changed by asking.
 //! - Each part names its observer; whoever could not be asked is named too.
@@ -7,27 +8,36 @@
 mod compose;
 mod copy;
 mod find;
+mod relay;
 mod sentence;
 
 use net::respond::Refusal;
 use wire::ask::{BrokerExplained, Question};
 use wire::local::Explanation;
 
-use crate::ground::Actor;
+use crate::ground::{Actor, Ground};
 use crate::mesh::LinkState;
 use crate::{questions, view};
 
 use compose::{Link, Parts};
 use find::Found;
 
-/// Everything `actor` may know about `id`: a client id, a message's id, an outbox row, or the tail of one.
-pub(crate) async fn explain(actor: &Actor, id: &str, sees_all: bool) -> Result<Explanation, Refusal> {
+/// Everything `actor` may know about `id`: a client id, a message's id, an outbox row, the id or key of a relayed write,
+/// or the tail of one.
+pub(crate) async fn explain(
+    ground: &Ground,
+    actor: &Actor,
+    id: &str,
+    sees_all: bool,
+) -> Result<Explanation, Refusal> {
     let mesh = &actor.mesh;
     let mut found = find::find(actor, id, sees_all).await?;
     let asker = found.out.as_ref().map(|row| row.sender).or(found.ins.first().map(|row| row.recipient));
     let question = Question::Explain { id: found.broker_key().unwrap_or_else(|| id.to_owned()) };
-    let broker: Result<BrokerExplained, Refusal> =
-        questions::ask(mesh, asker.unwrap_or(actor.member.id), question).await;
+    let (broker, relay): (Result<BrokerExplained, Refusal>, _) = tokio::join!(
+        questions::ask(mesh, asker.unwrap_or(actor.member.id), question),
+        relay::ask(ground, id, sees_all)
+    );
     if let Ok(told) = &broker {
         find::complete(actor, &mut found, told, sees_all).await?;
     }
@@ -41,6 +51,7 @@ pub(crate) async fn explain(actor: &Actor, id: &str, sees_all: bool) -> Result<E
         ins,
         broker: broker.map_err(|refusal| refusal.refused().code.code().to_owned()),
         broker_now: mesh.broker_now(),
+        relay,
     }))
 }
 

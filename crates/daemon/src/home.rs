@@ -51,6 +51,16 @@ impl Home {
         socket_path(&self.daemon().join("sock"), runtime_dir)
     }
 
+    /// What belongs to a relay of this home.
+    pub fn relay(&self) -> PathBuf {
+        self.root.join("relay")
+    }
+
+    /// The relay's own socket, placed as the local door's.
+    pub fn relay_socket(&self, runtime_dir: Option<&Path>) -> Result<PathBuf, PathTooLong> {
+        socket_path(&self.relay().join("sock"), runtime_dir)
+    }
+
     /// The local door's port.
     pub fn http_port(&self) -> PathBuf {
         self.daemon().join("http.port")

@@ -55,6 +55,7 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport, more: Router) ->
         .route("/v1/events", get(events::stream))
         .route("/v1/agents", post(agents::register))
         .route("/v1/turns", get(turns::list).post(turns::begin))
+        .route("/v1/turns/retry", post(turns::retry))
         .route("/v1/turns/{id}", get(turns::show))
         .route("/v1/turns/{id}/extend", post(turns::extend))
         .route("/v1/turns/{id}/interrupt", post(turns::interrupt))

@@ -3,7 +3,9 @@
 //! - `engaged` and `processed` are told to the broker by whoever tells rungs; a turn never waits for a network.
 //! - A caller that lost an answer asks again with the same turn id and gets the same turn, or the same end.
 
-use mailbox::{BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, Turn, TurnAsked, TurnLostError};
+use mailbox::{
+    BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, RetryTurnError, Turn, TurnAsked, TurnLostError,
+};
 use model::outbox::Verdict;
 use model::turn::TurnState;
 use model::{ErrorCode, MessageId, TurnId, limits};
@@ -43,6 +45,7 @@ fn holder(text: &str) -> Result<String, Refusal> {
     if fits { Ok(text.to_owned()) } else { Err(Refusal::new(ErrorCode::InvalidRequest, HOLDER_FORM)) }
 }
 
+const NO_MESSAGE: &str = "This member holds no such message.";
 const HOLDER_FORM: &str = "holder must be at most 64 bytes without control characters";
 
 /// Begins the turn, when there is one to begin.
@@ -87,6 +90,20 @@ pub(crate) async fn interrupt(actor: &Actor, turn: TurnId) -> Result<TurnAnswer,
     actor.mesh.mailbox.interrupt_turn(turn, actor.member.id, now).await.map_err(lost)?;
     actor.mesh.bells.arrived.ring();
     show(actor, turn).await
+}
+
+/// Puts a message whose turns were given up back in line; answers its last turn.
+pub(crate) async fn retry(actor: &Actor, message: MessageId) -> Result<TurnAnswer, Refusal> {
+    let put_back = actor.mesh.mailbox.retry_turn(actor.member.id, message).await;
+    let last = put_back.map_err(|error| match error {
+        RetryTurnError::NotGivenUp(mark) => {
+            Refused::plain(ErrorCode::NotGivenUp).with("turn", mark.to_string()).into()
+        }
+        RetryTurnError::Unknown => Refusal::new(ErrorCode::NotFound, NO_MESSAGE),
+        RetryTurnError::Storage(error) => stored(error),
+    })?;
+    actor.mesh.bells.arrived.ring();
+    answer(actor, last)
 }
 
 /// Ends a turn, with its reply.
@@ -186,7 +203,7 @@ fn refused(error: BeginTurnError) -> Refusal {
             refused.into()
         }
         BeginTurnError::Over => Refusal::plain(ErrorCode::TurnOver),
-        BeginTurnError::Unknown => Refusal::new(ErrorCode::NotFound, "This member holds no such message."),
+        BeginTurnError::Unknown => Refusal::new(ErrorCode::NotFound, NO_MESSAGE),
         BeginTurnError::Storage(error) => stored(error),
     }
 }

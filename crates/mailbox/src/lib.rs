@@ -43,5 +43,6 @@ pub use outbox::{
 };
 pub use salvage::{Condition, Salvaged, condition};
 pub use turn::{
-    BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, Turn, TurnAsked, TurnLostError,
+    BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, RetryTurnError, Turn, TurnAsked,
+    TurnLostError,
 };

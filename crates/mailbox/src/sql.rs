@@ -118,6 +118,7 @@ statements! {
     TURN_OPEN "turn_open"
     TURN_OVER "turn_over"
     TURN_REPLY "turn_reply"
+    TURN_RETRY "turn_retry"
     TURN_STANDING "turn_standing"
     UNSETTLED "unsettled"
 }

@@ -9,6 +9,7 @@
 mod begin;
 mod end;
 mod keep;
+mod retry;
 
 use model::turn::{TurnMark, TurnState};
 use model::{MemberId, RowId, Timestamp, TurnId};
@@ -18,6 +19,7 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 pub use begin::{BeginTurn, BeginTurnError, Begun, TurnAsked};
 pub use end::{EndTurn, EndTurnError, EndedTurn};
 pub use keep::TurnLostError;
+pub use retry::RetryTurnError;
 
 use crate::column::{Sql, get};
 use crate::inbox::{InboxRow, by_seq};

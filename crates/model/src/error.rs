@@ -84,6 +84,8 @@ error_codes! {
     UnsupportedMediaType "unsupported_media_type" Permanent "Send plain JSON with content-type application/json.";
     /// The body, meta or frame is over its bound.
     TooLarge "too_large" Permanent "Shorten it; larger things belong in a file the message names.";
+    /// The request's head is over its bound.
+    HeadTooLarge "head_too_large" Permanent "Shorten the address and the headers.";
     /// There is nothing at this address.
     NotFound "not_found" Permanent "Check the path or the id.";
     /// This address does not take this method.
@@ -190,6 +192,8 @@ error_codes! {
     TurnLost "turn_lost" Permanent "Drop the work; a turn that is still wanted is handed out again, marked.";
     /// The message has had its turn.
     TurnOver "turn_over" Permanent "Nothing is left to do; postrider explain shows how it ended.";
+    /// The message's turns were not given up: it is run by itself, is being run, or is over.
+    NotGivenUp "not_given_up" Permanent "postrider explain shows how it stands.";
     /// The record is not as the caller had seen it; current_version says what is there now.
     StateConflict "state_conflict" Permanent "Read the record again, then decide whether the change still holds.";
     /// A request with this key is under way.

@@ -27,6 +27,9 @@ pub const EXCHANGE_BYTES_MAX: usize = 16 * 1024;
 pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
 /// Request headers.
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Request headers that are still read, so that their refusal can say what it is; beyond, the line is closed with a bare
+/// status.
+pub const HEADER_BYTES_READ_MAX: usize = 2 * HEADER_BYTES_MAX;
 /// Connections of one door.
 pub const CONNECTIONS_MAX: usize = 4_096;
 /// Connections of one remote address that have not proven who they are.
@@ -288,6 +291,8 @@ pub const RELAY_TAGS_MAX: usize = 10_000;
 pub const RELAY_TWIN_WINDOW: Duration = Duration::from_secs(60);
 /// Bodies of the last minute a relay compares with; the oldest goes.
 pub const RELAY_TWINS_MAX: usize = 10_000;
+/// Keys a relay remembers having refused, for whoever asks what became of them.
+pub const RELAY_REFUSED_MAX: usize = 1_000;
 /// What a caller says of itself: agent, session, principal.
 pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
 /// Conversations one connection follows.

@@ -7,11 +7,13 @@
 //! - An envelope is replayed by itself only while the upstream surely remembers its key.
 
 mod breaker;
+mod explain;
 mod precondition;
 mod settle;
 mod withdraw;
 
 pub use breaker::{Breaker, BreakerState};
+pub use explain::{Help, Hold, Life, Said, explain};
 pub use precondition::{Precondition, effective};
 pub use settle::{Answer, Fenced, Move, conclude, settle};
 pub use withdraw::{Cancel, Retry, cancel, retry};

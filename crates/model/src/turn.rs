@@ -2,7 +2,8 @@
 //!
 //! - A message has at most one attempt 1. Another attempt begins only after the one before was interrupted, and is
 //!   marked `redelivered`.
-//! - Unasked, an interrupted message is run once more; interrupted again, it waits for somebody who names it.
+//! - Unasked, an interrupted message is run once more; interrupted again, it waits for somebody who names it or puts
+//!   it back in line.
 //! - An agent has at most one open turn.
 //! - An end is taken once. The same end again is answered from the first; another one is refused.
 //! - A lease that ran out ends nothing by itself: the turn is its holder's until somebody else begins one.
@@ -126,6 +127,15 @@ pub const fn interrupted(attempt: u32) -> TurnMark {
     if attempt <= limits::TURN_RERUNS_MAX { TurnMark::Interrupted } else { TurnMark::GivenUp }
 }
 
+/// What a message waits for when a person wants it run once more; only one that was given up has to be asked for.
+/// Interrupted again, it is given up again.
+pub const fn retry(mark: TurnMark) -> Result<TurnMark, TurnMark> {
+    match mark {
+        TurnMark::GivenUp => Ok(TurnMark::Interrupted),
+        TurnMark::Waiting | TurnMark::Open | TurnMark::Interrupted | TurnMark::Over => Err(mark),
+    }
+}
+
 /// Whether `now` takes an open turn from its holder, when somebody wants the next one.
 pub fn is_lost(state: &TurnState, now: Timestamp) -> bool {
     match state {
@@ -196,6 +206,14 @@ mod tests {
     #[test]
     fn an_interrupted_message_is_run_once_more_and_then_waits_for_a_person() {
         assert_eq!([1, 2, 3].map(interrupted), [TurnMark::Interrupted, TurnMark::GivenUp, TurnMark::GivenUp]);
+    }
+
+    #[test]
+    fn only_what_was_given_up_is_asked_for_again() {
+        for mark in TurnMark::ALL {
+            let expected = if *mark == TurnMark::GivenUp { Ok(TurnMark::Interrupted) } else { Err(*mark) };
+            assert_eq!(retry(*mark), expected, "{mark}");
+        }
     }
 
     #[test]

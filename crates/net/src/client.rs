@@ -7,6 +7,7 @@
 mod answer;
 mod dial;
 mod pass;
+mod segment;
 mod target;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ use dial::Dial;
 
 pub use answer::{Answer, ClientError};
 pub use pass::Pass;
+pub use segment::segment;
 pub use target::Target;
 
 /// Speaks to one door; keeps its connections alive between requests. Clones share them.

@@ -52,7 +52,10 @@ impl Refusal {
     pub fn unknown_after_send(message: impl Into<String>) -> Response {
         let refused = Refused::new(ErrorCode::OutcomeUnknown, message);
         let status = StatusCode::from_u16(wire::relay::UNKNOWN_AFTER_SEND).expect("three digits");
-        json(status, &ErrorBody::from(refused))
+        let code = refused.code;
+        let mut answer = json(status, &ErrorBody::from(refused));
+        answer.extensions_mut().insert(code);
+        answer
     }
 
     /// What was refused, and why.
@@ -77,7 +80,10 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = wire::status::http_status(self.refused.code);
         let status = StatusCode::from_u16(status).expect("wire's statuses are three digits");
+        let code = self.refused.code;
         let mut answer = json(status, &ErrorBody::from(*self.refused));
+        // For whoever looks at the answer on its way out.
+        answer.extensions_mut().insert(code);
         if let Some(wait) = self.retry_after {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             answer.headers_mut().insert(RETRY_AFTER, seconds.into());

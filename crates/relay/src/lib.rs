@@ -21,6 +21,7 @@ mod board;
 mod classify;
 mod config;
 mod drain;
+mod explain;
 mod forward;
 mod head;
 mod live;

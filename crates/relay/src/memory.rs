@@ -1,17 +1,29 @@
-//! What passed a moment ago: entity tags, and bodies without a key. Both are aids; losing them costs a stricter
-//! condition or a missing hint, never a write.
+//! What passed a moment ago: entity tags, bodies without a key, and keys that left nothing behind. All are aids;
+//! losing them costs a stricter condition, a missing hint or a shorter answer, never a write.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
-use model::{Fingerprint, RowId, Timestamp, limits};
+use model::{ErrorCode, Fingerprint, RowId, Timestamp, limits};
 
 /// The last tag seen of each path.
 pub(crate) struct Tags(Mutex<Recent<String, String>>);
 
 /// The bodies of the last minute.
 pub(crate) struct Twins(Mutex<Recent<(String, Fingerprint), (RowId, Timestamp)>>);
+
+/// What the callers of keys were told of which nothing is stored.
+pub(crate) struct Unstored(Mutex<Recent<String, (Unkept, Timestamp)>>);
+
+/// Why nothing of a write is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unkept {
+    /// This relay refused it.
+    Refused(ErrorCode),
+    /// The upstream did, and its caller heard it.
+    Answered(u16),
+}
 
 /// A map that forgets its oldest entry beyond a bound.
 struct Recent<K, V> {
@@ -46,6 +58,24 @@ impl Default for Tags {
 impl Default for Twins {
     fn default() -> Self {
         Self(Mutex::new(Recent::new(limits::RELAY_TWINS_MAX)))
+    }
+}
+
+impl Default for Unstored {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(limits::RELAY_REFUSED_MAX)))
+    }
+}
+
+impl Unstored {
+    /// The caller of `key` was told so.
+    pub(crate) fn note(&self, key: String, told: Unkept, now: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, (told, now));
+    }
+
+    /// What the last caller of `key` was told, and when.
+    pub(crate) fn of(&self, key: &str) -> Option<(Unkept, Timestamp)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(key).copied()
     }
 }
 

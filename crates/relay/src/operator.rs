@@ -23,9 +23,12 @@ use wire::relay::{Acted, EnvelopePage, ReplayRequest, ResolveRequest, RetryReque
 use crate::ask::{Word, fence, mint_key};
 use crate::drain::may_have_left;
 use crate::relay::{Relay, Shared, UPSTREAM_ID};
-use crate::view;
+use crate::{explain, view};
 
-type Answer = Result<Response, Refusal>;
+pub(crate) type Answer = Result<Response, Refusal>;
+
+/// Shorter tails would too often name several.
+const TAIL_MIN: usize = 6;
 
 /// The door at `relay/sock`.
 pub fn router(relay: &Relay) -> Router {
@@ -37,6 +40,7 @@ pub fn router(relay: &Relay) -> Router {
         .route("/v1/relay/envelopes/{id}/cancel", post(cancel))
         .route("/v1/relay/envelopes/{id}/resolve", post(resolve))
         .route("/v1/relay/replay", post(replay))
+        .route("/v1/relay/explain/{id}", get(explain::about))
         .with_state(Arc::clone(&relay.shared))
 }
 
@@ -270,14 +274,29 @@ fn outbox(shared: &Shared) -> Result<&Envelopes, Refusal> {
     shared.envelopes.as_ref().ok_or_else(|| Refusal::new(ErrorCode::Unavailable, damaged))
 }
 
-/// The envelope of an id, or of the last six or more characters of one.
+/// The envelope of an id or a key, or of the last six or more characters of an id.
 async fn find(envelopes: &Envelopes, id: &str) -> Result<Envelope, Refusal> {
-    let not_found = || Refusal::plain(ErrorCode::NotFound);
-    if let Ok(id) = id.parse::<RowId>() {
-        return envelopes.find(id).await.map_err(stored)?.ok_or_else(not_found);
+    match look(envelopes, id).await? {
+        Some(row) => Ok(row),
+        None if id.len() < TAIL_MIN => {
+            Err(Refusal::new(ErrorCode::InvalidRequest, "give at least six characters of the id"))
+        }
+        None => Err(Refusal::plain(ErrorCode::NotFound)),
     }
-    if id.len() < 6 {
-        return Err(Refusal::new(ErrorCode::InvalidRequest, "give at least six characters of the id"));
+}
+
+/// The same, for whoever may ask about anything.
+pub(crate) async fn look(envelopes: &Envelopes, id: &str) -> Result<Option<Envelope>, Refusal> {
+    if let Ok(id) = id.parse::<RowId>()
+        && let Some(row) = envelopes.find(id).await.map_err(stored)?
+    {
+        return Ok(Some(row));
+    }
+    if let Some(row) = envelopes.find_key(id.to_owned()).await.map_err(stored)? {
+        return Ok(Some(row));
+    }
+    if id.len() < TAIL_MIN || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Ok(None);
     }
     let (mut found, mut after) = (Vec::new(), 0);
     loop {
@@ -288,14 +307,11 @@ async fn find(envelopes: &Envelopes, id: &str) -> Result<Envelope, Refusal> {
             page.into_iter().filter(|row| row.envelope_id.to_string().ends_with(&id.to_ascii_uppercase())),
         );
     }
-    match found.len() {
-        0 => Err(not_found()),
-        1 => Ok(found.remove(0)),
-        _ => {
-            let candidates: Vec<String> = found.iter().map(|row| row.envelope_id.to_string()).collect();
-            Err(Refused::plain(ErrorCode::IdAmbiguous).with("candidates", candidates).into())
-        }
+    if found.len() > 1 {
+        let candidates: Vec<String> = found.iter().map(|row| row.envelope_id.to_string()).collect();
+        return Err(Refused::plain(ErrorCode::IdAmbiguous).with("candidates", candidates).into());
     }
+    Ok(found.pop())
 }
 
 fn refused(error: OperateError) -> Refusal {
@@ -308,7 +324,7 @@ fn refused(error: OperateError) -> Refusal {
     }
 }
 
-fn stored(error: StorageError) -> Refusal {
+pub(crate) fn stored(error: StorageError) -> Refusal {
     tracing::error!(%error, "the relay's file");
     Refusal::plain(ErrorCode::StorageStopped)
 }

@@ -20,7 +20,7 @@ use wire::relay::LOCAL_TOKEN_HEADER;
 use crate::board::{Board, Change, Room};
 use crate::classify::{Plan, classify};
 use crate::config::{AuthMode, Config};
-use crate::memory::{Tags, Twins};
+use crate::memory::{Tags, Twins, Unkept, Unstored};
 use crate::upstream::Upstream;
 use crate::{drain, head, live, online};
 
@@ -57,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) board: Board,
     pub(crate) tags: Tags,
     pub(crate) twins: Twins,
+    pub(crate) unkept: Unstored,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// Something may be due.
@@ -109,6 +110,7 @@ impl Relay {
             board,
             tags: Tags::default(),
             twins: Twins::default(),
+            unkept: Unstored::default(),
             clock,
             entropy,
             wake: Notify::new(),
@@ -171,6 +173,24 @@ async fn fill(board: &Board, envelopes: &Envelopes) -> Result<(), StorageError> 
 
 /// One request.
 async fn pass(State(shared): State<Arc<Shared>>, connection: Connection, request: Request) -> Response {
+    let key = head::key(request.headers()).ok().flatten();
+    let response = answer(&shared, connection, request).await;
+    if let (Some(key), Some(told)) = (key, unkept(&response)) {
+        shared.unkept.note(key, told, shared.clock.now());
+    }
+    response
+}
+
+/// What a caller that hears no is told; whoever asks about its key later hears the same when no envelope does better.
+fn unkept(response: &Response) -> Option<Unkept> {
+    match response.extensions().get::<ErrorCode>() {
+        Some(code) => Some(Unkept::Refused(*code)),
+        None if response.status().is_client_error() => Some(Unkept::Answered(response.status().as_u16())),
+        None => None,
+    }
+}
+
+async fn answer(shared: &Arc<Shared>, connection: Connection, request: Request) -> Response {
     let lends = match shared.lends(&connection, &request) {
         Ok(lends) => lends,
         Err(refusal) => return refusal.into_response(),
@@ -179,9 +199,9 @@ async fn pass(State(shared): State<Arc<Shared>>, connection: Connection, request
     let plan = classify(&config.routes, request.method(), request.uri(), headers, config.auth_mode);
     match plan {
         Err(refused) => Refusal::new(ErrorCode::InvalidRequest, refused.to_string()).into_response(),
-        Ok(Plan::Read { resource }) => online::read(&shared, request, resource, lends, &connection).await,
-        Ok(Plan::Online { resource, why }) => online::write(&shared, request, resource, why, lends).await,
-        Ok(Plan::Queue { route, resource }) => live::write(&shared, request, route, resource, lends).await,
+        Ok(Plan::Read { resource }) => online::read(shared, request, resource, lends, &connection).await,
+        Ok(Plan::Online { resource, why }) => online::write(shared, request, resource, why, lends).await,
+        Ok(Plan::Queue { route, resource }) => live::write(shared, request, route, resource, lends).await,
     }
 }
 

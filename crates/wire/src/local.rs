@@ -21,7 +21,8 @@ pub use operate::{
     ShutdownAnswer, TopicPostRequest, Version,
 };
 pub use turns::{
-    TurnAnswer, TurnEnd, TurnEnded, TurnExtend, TurnPage, TurnReplied, TurnReply, TurnRequest, lease,
+    TurnAnswer, TurnEnd, TurnEnded, TurnExtend, TurnInterrupt, TurnPage, TurnReplied, TurnReply, TurnRequest,
+    TurnRetry, lease,
 };
 pub use typed::destination;
 

@@ -1,9 +1,13 @@
 //! What the relay says to its callers and its operator, and how it reads an upstream's answer.
 
+mod explain;
+
 use model::relay::Answer;
 use model::{ErrorCode, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use explain::{RelayExplained, RelayFound, RelayStep};
 
 /// On every answer: `forwarded` or `queued`.
 pub const RELAY_HEADER: &str = "statehub-relay";

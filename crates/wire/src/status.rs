@@ -49,6 +49,7 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::TurnOpen
         | ErrorCode::TurnLost
         | ErrorCode::TurnOver
+        | ErrorCode::NotGivenUp
         | ErrorCode::StateConflict
         | ErrorCode::IdempotencyInProgress
         | ErrorCode::IdempotencyKeyRetired
@@ -63,6 +64,7 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::WebhookUrlRefused
         | ErrorCode::IdempotencyKeyExpired
         | ErrorCode::SecretInPayload => 422,
+        ErrorCode::HeadTooLarge => 431,
         ErrorCode::DaemonBusy | ErrorCode::TooManyStreams | ErrorCode::RateLimited => 429,
         ErrorCode::Internal => 500,
         ErrorCode::StorageBusy
@@ -96,6 +98,7 @@ pub fn code_of(status: u16, named: Option<&str>) -> ErrorCode {
         413 => ErrorCode::TooLarge,
         415 => ErrorCode::UnsupportedMediaType,
         429 => ErrorCode::RateLimited,
+        431 => ErrorCode::HeadTooLarge,
         500..=599 => ErrorCode::Internal,
         _ => ErrorCode::InvalidRequest,
     }

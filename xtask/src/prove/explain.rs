@@ -8,6 +8,11 @@ use testkit::explained::{Outcome, Plan};
 const NEVER: u64 = 100;
 /// Enough that some id is still queued in most.
 const CONTROL_HISTORIES: u64 = 10;
+/// What is planted, and its name.
+const CONTROLS: [(&str, &str); 2] = [
+    ("what is queued on this host is told as accepted", "daemon.explain_optimism"),
+    ("what waits at the relay is told as done", "relay.explain_optimism"),
+];
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     let binary = Binary::at(request.faulted_binary()?);
@@ -21,17 +26,19 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
         })
     };
     let mut findings = findings(told(request.scale, NEVER, Vec::new())?);
-    let optimistic = told(CONTROL_HISTORIES, 0, vec!["bug:daemon.explain_optimism".to_owned()])?;
-    findings.controls.push(Control {
-        planted: "what is queued on this host is told as accepted".to_owned(),
-        caught: !optimistic.holds(),
-        seen: format!(
-            "{} of {} ids; {}",
-            optimistic.wrong.len(),
-            optimistic.asked,
-            optimistic.wrong.first().map_or("nothing", String::as_str)
-        ),
-    });
+    for (planted, bug) in CONTROLS {
+        let optimistic = told(CONTROL_HISTORIES, 0, vec![format!("bug:{bug}")])?;
+        findings.controls.push(Control {
+            planted: planted.to_owned(),
+            caught: !optimistic.holds(),
+            seen: format!(
+                "{} of {} ids; {}",
+                optimistic.wrong.len(),
+                optimistic.asked,
+                optimistic.wrong.first().map_or("nothing", String::as_str)
+            ),
+        });
+    }
     Ok(findings)
 }
 

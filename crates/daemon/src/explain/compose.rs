@@ -8,9 +8,11 @@ use model::{DeliveryRung, Rung, Timestamp};
 use sqlite::fault;
 use wire::ask::{BrokerExplained, ExplainedRecord};
 use wire::local::{ExplainedTurn, Explanation, Receipt};
+use wire::relay::RelayFound;
 
 use super::copy::Copy;
 use super::find::Received;
+use super::relay::RelayWord;
 
 /// What was found, by whom.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(super) struct Parts {
     /// The broker's answer, or the code of why there is none.
     pub(super) broker: Result<BrokerExplained, String>,
     pub(super) broker_now: Timestamp,
+    pub(super) relay: RelayWord,
 }
 
 /// The link as it stands.
@@ -53,12 +56,16 @@ pub(super) fn compose(parts: Parts) -> Explanation {
         recipients: copies.iter().map(Copy::shown).collect(),
         turns: parts.ins.iter().flat_map(turns).collect(),
         rungs: parts.rungs(record, &copies),
+        relay: parts.relayed().cloned(),
         ..Explanation::default()
     };
     (told.asked, told.unasked) = parts.observers();
     parts.name(record, &mut told);
     match standing {
-        None => parts.nothing(&mut told),
+        None => match parts.relayed() {
+            Some(found) => told.tell_as_relay(found),
+            None => parts.nothing(&mut told),
+        },
         Some(standing) => {
             told.verdict = standing.to_string();
             told.receipt = parts.receipt(standing, &told.rungs);
@@ -174,7 +181,19 @@ impl Parts {
                 }
             }
         }
+        match &self.relay {
+            RelayWord::Absent => {}
+            RelayWord::Unasked(code) => unasked.push(format!("relay: {code}")),
+            RelayWord::Told(told) => asked.push(format!("relay to {}", told.upstream)),
+        }
         (asked, unasked)
+    }
+
+    fn relayed(&self) -> Option<&RelayFound> {
+        match &self.relay {
+            RelayWord::Told(told) => told.found.as_ref(),
+            RelayWord::Absent | RelayWord::Unasked(_) => None,
+        }
     }
 
     fn name(&self, record: Option<&ExplainedRecord>, told: &mut Explanation) {
@@ -253,7 +272,16 @@ impl Parts {
             }
             Ok(_) => {
                 told.verdict = "never_seen".to_owned();
-                told.sentence = "never seen: no outbox, inbox or broker record holds this id".to_owned();
+                told.sentence = match self.relay {
+                    RelayWord::Told(_) => {
+                        "never seen: no outbox, inbox, broker or relay record holds this id"
+                    }
+                    RelayWord::Unasked(_) => "never seen: no outbox, inbox or broker record holds this id",
+                    RelayWord::Absent => {
+                        "never seen: no outbox, inbox or broker record holds this id; no relay runs here"
+                    }
+                }
+                .to_owned();
                 told.next = if told.unasked.is_empty() {
                     format!("Nobody stored it. {cannot_double}")
                 } else {

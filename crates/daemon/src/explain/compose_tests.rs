@@ -7,6 +7,7 @@ use model::turn::TurnMark;
 use model::{ConversationId, Fingerprint, MemberId, MessageId, RowId};
 use wire::ask::{ExplainedHome, ExplainedRecipient, NodeRecord};
 use wire::auth::MemberRef;
+use wire::relay::RelayExplained;
 
 const AT: Timestamp = Timestamp::from_micros(1_000_000);
 
@@ -128,6 +129,7 @@ fn parts(out: Option<OutboxRow>, broker: Result<BrokerExplained, String>) -> Par
         ins: Vec::new(),
         broker,
         broker_now: AT,
+        relay: RelayWord::Absent,
     }
 }
 
@@ -253,4 +255,55 @@ fn a_turn_that_was_given_up_at_another_home_is_told_to_the_sender() {
         (told.verdict.as_str(), told.code.as_deref(), told.needs_person),
         ("engaged", Some("given_up"), true)
     );
+}
+
+fn found(verdict: &str) -> RelayFound {
+    RelayFound {
+        verdict: verdict.to_owned(),
+        sentence: format!("{verdict} at the relay"),
+        code: Some("state_conflict".to_owned()),
+        needs_person: true,
+        steps: Vec::new(),
+        next: "next".to_owned(),
+        fix: vec!["fix".to_owned()],
+        envelope: None,
+    }
+}
+
+fn relayed(verdict: Option<&str>) -> RelayWord {
+    let told = RelayExplained { upstream: "http://hub".to_owned(), found: verdict.map(found) };
+    RelayWord::Told(Box::new(told))
+}
+
+#[test]
+fn what_is_never_seen_says_whether_a_relay_was_asked() {
+    let not_running = RelayWord::Unasked("relay_not_running".to_owned());
+    for (relay, words, asked, next) in [
+        (RelayWord::Absent, "no relay runs here", 2, "Nobody stored it."),
+        (relayed(None), "broker or relay record", 3, "Nobody stored it."),
+        (not_running, "or broker record", 2, "Unless relay: relay_not_running holds it"),
+    ] {
+        let told = compose(Parts { relay: relay.clone(), ..parts(None, broker(Vec::new())) });
+        assert_eq!((told.verdict.as_str(), told.asked.len()), ("never_seen", asked), "{relay:?}");
+        assert!(told.sentence.contains(words), "{relay:?}: {}", told.sentence);
+        assert!(told.next.starts_with(next), "{relay:?}: {}", told.next);
+    }
+}
+
+#[test]
+fn a_write_that_only_the_relay_knows_is_told_in_its_words_with_or_without_the_broker() {
+    for broker in [broker(Vec::new()), away("broker_unreachable")] {
+        let told = compose(Parts { relay: relayed(Some("conflict")), ..parts(None, broker) });
+        assert_eq!((told.verdict.as_str(), told.code.as_deref()), ("conflict", Some("state_conflict")));
+        assert_eq!((told.sentence.as_str(), told.needs_person), ("conflict at the relay", true));
+        assert_eq!((told.fix.as_slice(), told.next.as_str()), (&["fix".to_owned()][..], "next"));
+    }
+}
+
+#[test]
+fn a_message_that_went_through_the_relay_keeps_its_own_verdict_beside_the_relays() {
+    let records = broker(vec![record("accepted", &[DeliveryRung::Delivered])]);
+    let told = compose(Parts { relay: relayed(Some("done")), ..parts(None, records) });
+    assert_eq!((told.verdict.as_str(), told.needs_person), ("delivered", false));
+    assert_eq!(told.relay.unwrap().verdict, "done");
 }

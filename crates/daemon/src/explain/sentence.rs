@@ -144,7 +144,11 @@ fn engaged(mark: Option<TurnMark>, told: &mut Explanation) -> String {
         Some(TurnMark::GivenUp) => {
             told.code = Some("given_up".to_owned());
             told.needs_person = true;
-            told.next = "Nobody knows what its turns did. A turn that names it runs it again.".to_owned();
+            told.next =
+                "Nobody knows what its turns did. It is run again only when somebody asks for it.".to_owned();
+            if let (Some(turn), Some(message)) = (told.turns.last(), &told.message_id) {
+                told.fix = vec![format!("postrider agent retry {} {message}", turn.agent)];
+            }
             "engaged; its turns were interrupted once too often".to_owned()
         }
         Some(TurnMark::Open | TurnMark::Waiting | TurnMark::Over) | None => {

@@ -30,5 +30,5 @@ pub(super) async fn about(
     let asked: Asked = super::query(&uri)?;
     let actor = ground.act(&caller, asked.mesh.as_deref(), line(&headers, ACT_AS_HEADER)?)?;
     let sees_all = matches!(caller, Caller::Operator);
-    Ok(json(StatusCode::OK, &explain::explain(&actor, &id, sees_all).await?))
+    Ok(json(StatusCode::OK, &explain::explain(&ground, &actor, &id, sees_all).await?))
 }

@@ -10,7 +10,7 @@ use model::{TurnId, limits};
 use net::respond::{Json, Refusal, json};
 use net::serve::Connection;
 use serde::Deserialize;
-use wire::local::{ACT_AS_HEADER, TurnEnd, TurnExtend, TurnPage, TurnRequest};
+use wire::local::{ACT_AS_HEADER, TurnEnd, TurnExtend, TurnInterrupt, TurnPage, TurnRequest, TurnRetry};
 
 use super::send::line;
 use super::waiting::{bounded, look_until};
@@ -103,11 +103,24 @@ pub(super) async fn interrupt(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    Json(request): Json<TurnExtend>,
+    Json(request): Json<TurnInterrupt>,
 ) -> Result<Response, Refusal> {
     let actor = actor(&ground, &caller, &headers, request.mesh.as_deref())?;
     let turn = turns::interrupt(&actor, turn_id(&id)?).await?;
     Ok(json(StatusCode::OK, &turn))
+}
+
+/// A person wants a message run once more whose turns were given up.
+pub(super) async fn retry(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Json(request): Json<TurnRetry>,
+) -> Result<Response, Refusal> {
+    let actor = actor(&ground, &caller, &headers, request.mesh.as_deref())?;
+    ground.disk.check()?;
+    let last = turns::retry(&actor, request.message_id.parse()?).await?;
+    Ok(json(StatusCode::OK, &last))
 }
 
 pub(super) async fn end(

@@ -103,6 +103,19 @@ async fn a_turn_given_back_is_run_again_marked_and_then_waits_for_a_person() {
         (third.status, &third.body["attempt"], &third.body["redelivered"]),
         (201, &json!(3), &json!(true))
     );
+    let wrong = agent.post(&give_back(&third.body), &json!({"lease": 60})).await;
+    assert_eq!((wrong.status, &wrong.body["error"]), (400, &json!("invalid_request")), "{}", wrong.body);
+    let named = json!({"message_id": first["message"]["id"]});
+    let open = agent.post("/v1/turns/retry", &named).await;
+    assert_eq!(
+        (open.status, &open.body["error"], &open.body["turn"]),
+        (409, &json!("not_given_up"), &json!("open"))
+    );
+    agent.post(&give_back(&third.body), &json!({})).await;
+    let put_back = agent.post("/v1/turns/retry", &named).await;
+    assert_eq!((put_back.status, &put_back.body["attempt"]), (200, &json!(3)), "{}", put_back.body);
+    let fourth = agent.post("/v1/turns", &json!({})).await;
+    assert_eq!((fourth.status, &fourth.body["attempt"]), (201, &json!(4)), "it is next in line");
 }
 
 #[tokio::test]

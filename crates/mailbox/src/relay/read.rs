@@ -36,6 +36,15 @@ pub struct OpenKey {
     pub bytes: u64,
 }
 
+/// What stands before an envelope in its order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Older writes that are not finished.
+    pub older: u64,
+    /// Older writes that clashed, which a replace waits for.
+    pub conflicts: u64,
+}
+
 impl Envelopes {
     /// How many envelopes there are of each state and outcome.
     pub async fn counts(&self) -> Result<Vec<Count>, StorageError> {
@@ -113,6 +122,28 @@ impl Envelopes {
             .read("relay.find", move |conn| {
                 let mut statement = conn.prepare_cached(sql::FIND_ID)?;
                 Ok(statement.query_row(named_params! {":id": Sql(&id)}, Envelope::read).optional()?)
+            })
+            .await
+    }
+
+    /// The envelope of that key.
+    pub async fn find_key(&self, key: String) -> Result<Option<Envelope>, StorageError> {
+        self.db
+            .read("relay.find_key", move |conn| {
+                let mut statement = conn.prepare_cached(sql::FIND_KEY)?;
+                Ok(statement.query_row(named_params! {":key": key}, Envelope::read).optional()?)
+            })
+            .await
+    }
+
+    /// What stands before an envelope.
+    pub async fn ahead(&self, local_seq: u64) -> Result<Ahead, StorageError> {
+        let read = |row: &Row<'_>| Ok(Ahead { older: row.get("older")?, conflicts: row.get("conflicts")? });
+        self.db
+            .read("relay.ahead", move |conn| {
+                let mut statement = conn.prepare_cached(sql::AHEAD)?;
+                let ahead = statement.query_row(named_params! {":seq": local_seq}, read).optional()?;
+                Ok(ahead.unwrap_or_default())
             })
             .await
     }

@@ -12,6 +12,7 @@ macro_rules! statements {
 
 statements! {
     AGAIN "again"
+    AHEAD "ahead"
     ALL_DUE "all_due"
     BLOCKED "blocked"
     BODY "body"
@@ -84,6 +85,7 @@ mod tests {
             (plan_of(RECOVER, &[1]), "envelope_inflight"),
             (plan_of(OVER_AGE, &[1, 1]), "envelope_age"),
             (plan_of(CLAIM_NEXT_DUE, &[]), "envelope_queued"),
+            (plan_of(FIND_KEY, &[1]), "(idempotency_key=?)"),
         ] {
             assert!(plan.iter().all(|line| line.contains(index)), "{plan:#?}");
         }

@@ -129,12 +129,12 @@ fn next(conn: &Connection, agent: MemberId, broker_now: Timestamp) -> rusqlite::
     conn.prepare_cached(sql::TURN_NEXT)?.query_row(key, |row| row.get(0)).optional()
 }
 
-fn named(conn: &Connection, agent: MemberId, message: MessageId) -> rusqlite::Result<Option<u64>> {
+pub(super) fn named(conn: &Connection, agent: MemberId, message: MessageId) -> rusqlite::Result<Option<u64>> {
     let key = named_params! {":agent": Sql(&agent), ":message": Sql(&message)};
     conn.prepare_cached(sql::TURN_NAMED)?.query_row(key, |row| row.get(0)).optional()
 }
 
-fn standing(conn: &Connection, inbox_seq: u64) -> rusqlite::Result<(TurnMark, u32)> {
+pub(super) fn standing(conn: &Connection, inbox_seq: u64) -> rusqlite::Result<(TurnMark, u32)> {
     let read = |row: &rusqlite::Row<'_>| Ok((get(row, "turn")?, row.get("attempts")?));
     conn.prepare_cached(sql::TURN_STANDING)?.query_row(named_params! {":seq": inbox_seq}, read)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailbox::relay::{
-    Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, Response, Source, Start, Stored,
+    Ahead, Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, Response, Source, Start, Stored,
     Successor, Taken, Task, Telling, Withdrawn,
 };
 use model::relay::{Answer, Fenced, Outcome, Precondition, Status};
@@ -121,6 +121,40 @@ async fn of_each_order_key_only_the_oldest_leaves() {
     assert_eq!(keys(&again), ["a1"]);
     relay.answer(&again[0], Answer::Committed, None).await;
     assert_eq!(keys(&relay.claim(NOW).await), ["a2"]);
+}
+
+#[tokio::test]
+async fn an_envelope_is_found_by_its_key_with_what_stands_before_it() {
+    let relay = Stage::open();
+    for (key, order, class) in [
+        ("a1", "task:1", RouteClass::Replace),
+        ("a2", "task:1", RouteClass::Replace),
+        ("b1", "task:2", RouteClass::Replace),
+        ("note", "task:1", RouteClass::Append),
+        ("all", "task:*", RouteClass::Replace),
+    ] {
+        relay.store(key, order, class, Start::Waiting).await;
+    }
+    let ahead = async |key: &str| {
+        let row = relay.envelopes.find_key(key.to_owned()).await.unwrap().unwrap();
+        relay.envelopes.ahead(row.local_seq).await.unwrap()
+    };
+    let before = |older, conflicts| Ahead { older, conflicts };
+    assert_eq!((ahead("a1").await, ahead("b1").await), (before(0, 0), before(0, 0)));
+    assert_eq!(
+        (ahead("a2").await, ahead("note").await, ahead("all").await),
+        (before(1, 0), before(2, 0), before(4, 0))
+    );
+    let taken = relay.claim(NOW).await;
+    relay.answer(&taken[0], Answer::Conflict, None).await;
+    let asking = relay.claim(NOW).await;
+    relay.conclude(&asking[0], Fenced::Retired).await;
+    assert_eq!(
+        (ahead("a2").await, ahead("note").await),
+        (before(0, 1), before(1, 0)),
+        "an append waits for no person"
+    );
+    assert_eq!(relay.envelopes.find_key("never".to_owned()).await.unwrap(), None);
 }
 
 #[tokio::test]

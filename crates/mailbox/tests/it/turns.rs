@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use mailbox::{
-    Arrived, BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, NewRow, Turn, TurnAsked,
-    TurnLostError,
+    Arrived, BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, NewRow, RetryTurnError,
+    Turn, TurnAsked, TurnLostError,
 };
 use model::turn::{TurnMark, TurnOutcome, TurnState};
 use model::{ConversationId, DeliveryRung, MemberId, MessageId, Priority, TurnId};
@@ -167,6 +167,33 @@ async fn a_lost_lease_is_an_interruption_one_rerun_is_marked_and_then_a_person_d
         .map(|turn| turn.state.word())
         .collect();
     assert_eq!(states, ["interrupted", "interrupted", "open"]);
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_put_back_in_line_for_one_more_marked_attempt() {
+    let desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB), desk.mail(2, BOB)]).await;
+    let refused = async |expected: TurnMark| match desk.mailbox.retry_turn(BOB, message(1)).await {
+        Err(RetryTurnError::NotGivenUp(mark)) => assert_eq!(mark, expected),
+        other => panic!("{expected}: {other:?}"),
+    };
+    refused(TurnMark::Waiting).await;
+    for attempt in 1..=4 {
+        let turn = desk.begin().await.unwrap();
+        assert_eq!((turn.message.id, turn.attempt, turn.redelivered), (message(1), attempt, attempt > 1));
+        refused(TurnMark::Open).await;
+        desk.mailbox.interrupt_turn(turn.id, BOB, desk.now).await.unwrap();
+        if attempt == 1 {
+            refused(TurnMark::Interrupted).await;
+        } else {
+            let last = desk.mailbox.retry_turn(BOB, message(1)).await.unwrap();
+            assert_eq!((last.id, last.attempt), (turn.id, attempt));
+        }
+    }
+    let turn = desk.begin().await.unwrap();
+    desk.end(&turn, None).await.unwrap();
+    refused(TurnMark::Over).await;
+    assert!(matches!(desk.mailbox.retry_turn(BOB, message(9)).await, Err(RetryTurnError::Unknown)));
 }
 
 #[tokio::test]

@@ -6,13 +6,14 @@ use std::pin::pin;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::Response;
-use http::Request;
+use axum::response::{IntoResponse, Response};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use model::limits;
+use model::{ErrorCode, limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -22,6 +23,7 @@ use tracing::debug;
 use super::connection::Life;
 use super::pace::Pace;
 use super::{Bounds, Connection};
+use crate::respond::Refusal;
 use crate::tls::Identity;
 use crate::watched::{Heard, Watched};
 
@@ -60,8 +62,8 @@ impl Visit {
             .timer(pace)
             .header_read_timeout(bounds.header_timeout)
             // The buffer alone would let a head of a little more pass, the head's bound alone one without end.
-            .max_buf_size(limits::HEADER_BYTES_MAX)
-            .max_header_size(limits::HEADER_BYTES_MAX)
+            .max_buf_size(limits::HEADER_BYTES_READ_MAX)
+            .max_header_size(limits::HEADER_BYTES_READ_MAX)
             .serve_connection(stream, answer)
             .with_upgrades();
         let mut serving = pin!(serving);
@@ -86,7 +88,19 @@ async fn answer(
     connection: Connection,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
+    if head_bytes(&request) > limits::HEADER_BYTES_MAX {
+        let mut refused = Refusal::plain(ErrorCode::HeadTooLarge).into_response();
+        refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        return Ok(refused);
+    }
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(connection);
     router.oneshot(request).await
+}
+
+/// As long as the head was on the line, but for blanks nobody needs.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    request.method().as_str().len() + target + lines.sum::<usize>()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use model::limits;
 use net::serve::{Bounds, Connection, Door, Ended, serve};
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -243,9 +244,18 @@ async fn a_caller_that_resets_before_reading_harms_nobody() {
 }
 
 #[tokio::test]
-async fn heads_over_their_bound_are_refused_and_the_line_is_closed() {
+async fn heads_over_their_bound_are_refused_by_name_and_the_line_is_closed() {
     let scene = Scene::open(hello(), bounds()).await;
-    let large = format!("authorization: Bearer {}", "x".repeat(100 * 1024));
+    let over = format!("authorization: Bearer {}", "x".repeat(limits::HEADER_BYTES_MAX));
+    let mut line = scene.line().await;
+    line.say(&scene.head("GET /", &[&over])).await;
+    let answer = line.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    assert!(answer.contains(r#""error":"head_too_large""#), "{answer}");
+    let under = format!("authorization: Bearer {}", "x".repeat(limits::HEADER_BYTES_MAX - 1024));
+    let (status, _) = parsed(&scene.exchange(&scene.head("GET /", &[&under])).await);
+    assert_eq!(status, 200);
+    let large = format!("authorization: Bearer {}", "x".repeat(limits::HEADER_BYTES_READ_MAX * 2));
     let mut line = scene.line().await;
     let head = scene.head("GET /", &[&large]);
     // The door stops reading somewhere inside.

@@ -18,6 +18,13 @@ pub enum Agent {
     List,
     /// Answer an agent's messages with a program: one process a message
     Run(RunAgent),
+    /// Run a message once more whose turns were given up, at the agent's next turn
+    Retry {
+        /// The agent's name
+        name: String,
+        /// The message's id, the sender's id, or the last six or more characters of one
+        id: String,
+    },
     /// Started by `agent run` between itself and the program
     #[command(hide = true)]
     Keep(KeepProgram),

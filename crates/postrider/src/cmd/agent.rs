@@ -2,6 +2,7 @@
 
 mod keeper;
 mod program;
+mod retry;
 mod run;
 mod verdict;
 
@@ -18,6 +19,7 @@ pub async fn run(asked: args::Agent, context: &Context) -> Result<Exit, Failure>
         args::Agent::Add { name } => add(name, context).await?,
         args::Agent::List => list(context).await?,
         args::Agent::Run(asked) => run::run(asked, context).await?,
+        args::Agent::Retry { name, id } => retry::run(&name, &id, context).await?,
         args::Agent::Keep(asked) => keeper::keep(&asked)?,
     }
     Ok(Exit::Done)

@@ -1,9 +1,12 @@
 //! `postrider explain`: where a message is and why, from everyone who may know. It changes nothing.
 
-use model::{Clock, SystemClock, Timestamp};
+use model::{Clock, ErrorCode, SystemClock, Timestamp};
+use net::client::segment;
 use wire::local::{ExplainedTurn, Explanation, Receipt};
+use wire::relay::{RelayExplained, RelayFound};
 
 use super::Context;
+use super::relay::RelayDoor;
 use crate::failure::{Exit, Failure};
 use crate::output::{Form, Output, age, clock_time, harmless, short_id};
 
@@ -12,8 +15,11 @@ const LADDER: [&str; 6] = ["queued", "accepted", "delivered", "notified", "engag
 
 pub async fn run(id: &str, context: &Context) -> Result<Exit, Failure> {
     let (door, output) = (context.door()?, &context.output);
-    let told: Explanation = match door.get(&format!("/v1/explain/{}", in_path(id))).await {
+    let told: Explanation = match door.get(&format!("/v1/explain/{}", segment(id))).await {
         Ok(told) => told,
+        Err(failure) if failure.code == ErrorCode::DaemonNotRunning.code() => {
+            relay_alone(id, failure, context).await?
+        }
         Err(failure) => return Err(with_candidates(failure)),
     };
     match output.form() {
@@ -28,12 +34,26 @@ pub async fn run(id: &str, context: &Context) -> Result<Exit, Failure> {
     })
 }
 
-/// An id with a character that means something in an address is none of ours; it is asked about all the same.
-fn in_path(id: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-');
-    id.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+/// A host may run a relay and nothing else: then its word is all there is, and it says whom nobody asked.
+async fn relay_alone(id: &str, missing: Failure, context: &Context) -> Result<Explanation, Failure> {
+    let door = RelayDoor::of(&context.home)?;
+    if context.agent_token_file.is_some() || !door.answers().await {
+        return Err(missing);
+    }
+    let told: RelayExplained = door.get(&format!("/explain/{}", segment(id))).await?;
+    let Some(found) = told.found else {
+        return Err(missing.line("This home's relay was asked: it holds no record of this id."));
+    };
+    let mut alone = Explanation {
+        id: id.to_owned(),
+        broker: "unreachable".to_owned(),
+        asked: vec![format!("relay to {}", told.upstream)],
+        unasked: vec![format!("this host: {}", missing.code)],
+        ..Explanation::default()
+    };
+    alone.tell_as_relay(&found);
+    alone.relay = Some(found);
+    Ok(alone)
 }
 
 fn with_candidates(mut failure: Failure) -> Failure {
@@ -52,8 +72,13 @@ fn print(told: &Explanation, output: &Output) {
         let asked = told.rungs.first().map(|first| format!(", {}", ago(first.at))).unwrap_or_default();
         output.text(&format!("{sender} to {to}{asked}"));
     }
-    if !told.rungs.is_empty() {
+    if !told.rungs.is_empty() || told.relay.is_some() {
         output.text("");
+    }
+    if let Some(relay) = &told.relay {
+        print_relay(relay, output);
+    }
+    if !told.rungs.is_empty() {
         print_ladder(told, output);
     }
     print_turns(&told.turns, output);
@@ -87,6 +112,15 @@ fn print_ladder(told: &Explanation, output: &Output) {
     }
 }
 
+fn print_relay(found: &RelayFound, output: &Output) {
+    for step in &found.steps {
+        let ended = step.step == found.verdict && !matches!(step.step.as_str(), "queued" | "done");
+        let mark = if ended { mark(&step.step) } else { "●" };
+        let receipt = Receipt { rung: step.step.clone(), by: "relay".to_owned(), at: step.at };
+        output.text(&line(mark, &receipt, &harmless(step.note.as_deref().unwrap_or_default())));
+    }
+}
+
 fn line(mark: &str, receipt: &Receipt, note: &str) -> String {
     let text = format!("{mark}  {:<10} {:<16} {:<10} {note}", receipt.rung, exact(receipt.at), receipt.by);
     text.trim_end().to_owned()
@@ -103,10 +137,10 @@ fn place(told: &Explanation, receipt: &Receipt) -> String {
 
 fn mark(ended: &str) -> &'static str {
     match ended {
-        "rejected" => "⊘",
+        "rejected" | "refused" => "⊘",
         "conflict" => "≠",
         "expired" => "◌",
-        "aborted" | "cancelled" => "–",
+        "aborted" | "cancelled" | "superseded" => "–",
         _ => "✕",
     }
 }
@@ -136,6 +170,9 @@ fn print_reasons(told: &Explanation, output: &Output) {
     }
     if let Some(row) = &told.superseded_by {
         output.fact("chain", &format!("row {} took its place", short_id(row)));
+    }
+    if let Some(relay) = told.relay.as_ref().filter(|relay| relay.sentence != told.sentence) {
+        output.fact("relay", &harmless(&relay.sentence));
     }
     if told.rungs.is_empty() || !told.unasked.is_empty() {
         output.fact("asked", &told.asked.join(", "));
@@ -173,16 +210,5 @@ fn exact(at: Timestamp) -> String {
         (Ok(at), Ok(now)) if at.date() == now.date() => at.strftime("%H:%M:%S%.3f").to_string(),
         (Ok(at), _) => at.strftime("%-d %b %H:%M:%S").to_string(),
         (Err(_), _) => at.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_of_any_form_stands_in_a_path() {
-        assert_eq!(in_path("ci-4127.done"), "ci-4127.done");
-        assert_eq!(in_path("a/b?c=#d e%"), "a%2Fb%3Fc%3D%23d%20e%25");
     }
 }

@@ -12,6 +12,7 @@ use super::Context;
 use crate::args;
 use crate::failure::{Exit, Failure};
 
+pub use door::RelayDoor;
 pub use role::Role;
 
 pub async fn run(asked: args::Relay, context: &Context) -> Result<Exit, Failure> {

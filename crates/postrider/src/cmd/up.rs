@@ -131,7 +131,7 @@ fn daemon_beside(
 /// What this process runs.
 fn roles(relay: Option<&Role>) -> Vec<String> {
     let beside = relay.map(|_| "relay");
-    ["broker", "chat", "daemon"].into_iter().chain(beside).map(str::to_owned).collect()
+    ["broker", "chat", "hub", "daemon"].into_iter().chain(beside).map(str::to_owned).collect()
 }
 
 /// Refuses when another process runs this home. The lock decides; it is taken for good by the daemon, after this look.

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::bin::Product;
+use testkit::bin::{Options, Product};
 use testkit::wait_for;
 
 use super::{home, up};
@@ -111,6 +111,18 @@ fn turns_are_told_attempt_by_attempt() {
     let states: Vec<&str> =
         told["turns"].as_array().unwrap().iter().map(|turn| turn["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["interrupted", "interrupted"]);
+    let fix = told["fix"][0].as_str().unwrap().to_owned();
+    assert_eq!(fix, format!("postrider agent retry ci {}", told["message_id"].as_str().unwrap()));
+    let retried = product.cli(&["--json", "agent", "retry", "ci", "one"]).unwrap().done().json()[0].clone();
+    assert_eq!((&retried["message_id"], &retried["attempts"]), (&told["message_id"], &2.into()));
+    let again: Vec<&str> = fix.split(' ').skip(1).collect();
+    for refused in [&again[..], &["agent", "retry", "ci", "one"]] {
+        let refused = product.cli(&[&["--json"], refused].concat()).unwrap();
+        assert_eq!(refused.code(), Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("not_given_up"), "{refused:?}");
+    }
+    product.cli(&["agent", "run", "ci", "--drain", "--", "true"]).unwrap().done();
+    assert_eq!(explained(&product, &["one"])["verdict"], "processed");
     product.cli(&["send", "ci", "y", "--id", "two", "--wait", "delivered"]).unwrap().done();
     product
         .cli(&["agent", "run", "ci", "--drain", "--", "sh", "-c", "echo broken >&2; exit 7"])
@@ -145,4 +157,77 @@ fn as_agent(product: &Product<'_>, token: &str, id: &str) -> Value {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+/// One write through the relay at `address`, and the status of its answer.
+fn write(address: &str, key: &str, body: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let request = format!(
+        "POST /progress/ HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nidempotency-key: {key}\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+/// A relay before an address where nobody listens.
+fn relay_before_nobody(listen: &str) -> Vec<String> {
+    vec!["--relay=http://127.0.0.1:1".to_owned(), format!("--relay-listen={listen}")]
+}
+
+#[test]
+fn a_write_at_the_relay_is_explained_by_its_key_and_its_receipt_beside_the_messages() {
+    let home = home();
+    let address = format!("127.0.0.1:{}", testkit::port::free().unwrap());
+    let options = Options { args: relay_before_nobody(&address), ..Options::default() };
+    let product = Product::up(&home, &options).unwrap();
+    assert_eq!(write(&address, "note-4127", r#"{"n":1}"#), "202");
+    let told = explained(&product, &["note-4127"]);
+    assert_eq!((&told["verdict"], &told["relay"]["verdict"]), (&"queued".into(), &"queued".into()), "{told}");
+    assert_eq!((&told["broker"], told["asked"].as_array().unwrap().len()), (&"never_committed".into(), 3));
+    let envelope = told["relay"]["envelope"]["envelope_id"].as_str().unwrap();
+    assert_eq!(explained(&product, &[envelope])["relay"], told["relay"]);
+    let text = product.cli(&["explain", "note-4127"]).unwrap().done().stdout;
+    assert!(text.starts_with("queued at the relay"), "{text}");
+    assert!(text.contains("POST /progress/") && text.contains("goes on by itself"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(write(&address, "hidden", r#"{"password":"hunter2"}"#), "422");
+    let refused = explained(&product, &["hidden"]);
+    assert_eq!((&refused["verdict"], &refused["code"]), (&"refused".into(), &"secret_in_payload".into()));
+    product.cli(&["agent", "add", "ci"]).unwrap().done();
+    let token = product.cli(&["--quiet", "agent", "add", "ci"]).unwrap().done().stdout;
+    let told = as_agent(&product, token.trim(), "note-4127");
+    assert_eq!((&told["verdict"], &told["unasked"][0]), (&"never_seen".into(), &"relay: forbidden".into()));
+    let never = product.cli(&["explain", "never"]).unwrap();
+    assert_eq!(never.code(), Some(1));
+    assert!(never.stdout.starts_with("never seen: no outbox, inbox, broker or relay record"), "{never:?}");
+}
+
+#[test]
+fn a_relay_that_does_not_run_is_named_and_one_without_a_daemon_is_asked_alone() {
+    let home = home();
+    let address = format!("127.0.0.1:{}", testkit::port::free().unwrap());
+    let args = ["relay", "serve", "--json", "--listen", &address, "--upstream", "http://127.0.0.1:1"];
+    let mut relay = home.spawn(&args, &[]).unwrap();
+    relay.line(testkit::process::Channel::Stdout, "its ready line", BOUND, |_| true).unwrap();
+    assert_eq!(write(&address, "alone", r#"{"n":1}"#), "202");
+    let told = home.cli(&["--json", "explain", "alone"]).unwrap().done().json()[0].clone();
+    assert_eq!(
+        (&told["verdict"], &told["unasked"][0]),
+        (&"queued".into(), &"this host: daemon_not_running".into())
+    );
+    let never = home.cli(&["explain", "never"]).unwrap();
+    assert_eq!(never.code(), Some(3));
+    assert!(never.stderr.contains("it holds no record of this id"), "{never:?}");
+    relay.kill9();
+    let product = up(&home);
+    let told = product.cli(&["--json", "explain", "alone"]).unwrap().json()[0].clone();
+    assert_eq!(
+        (&told["verdict"], &told["unasked"][0]),
+        (&"never_seen".into(), &"relay: relay_not_running".into())
+    );
+    assert!(told["next"].as_str().unwrap().starts_with("Unless relay"), "{told}");
 }

@@ -18,5 +18,7 @@ fn ten_histories_with_faults_are_explained_as_they_were() {
 
 #[test]
 fn an_explanation_that_is_ahead_of_the_facts_is_found() {
-    assert!(!told(3, 0, &["bug:daemon.explain_optimism"]).holds());
+    for bug in ["bug:daemon.explain_optimism", "bug:relay.explain_optimism"] {
+        assert!(!told(6, 0, &[bug]).holds(), "{bug}");
+    }
 }

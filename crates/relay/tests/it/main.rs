@@ -4,6 +4,7 @@
 mod bad_input;
 mod canaries;
 mod counterexamples;
+mod explain;
 mod faults;
 mod operate;
 mod others;

@@ -18,7 +18,7 @@ pub(super) struct Fate {
 
 type Act = fn(&mut Stage<'_>, &str) -> Result<Vec<Fate>, KillsError>;
 
-pub(super) const ACTS: [Act; 13] = [
+pub(super) const ACTS: [Act; 15] = [
     to_me,
     to_lab,
     to_nobody,
@@ -32,6 +32,8 @@ pub(super) const ACTS: [Act; 13] = [
     turn_ends,
     turn_fails,
     turn_interrupted,
+    relay_waits,
+    relay_withdrawn,
 ];
 
 impl Fate {
@@ -144,6 +146,18 @@ fn turn_interrupted(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsE
     let turn = begun(stage, id)?;
     stage.must(Some("ci"), &format!("/v1/turns/{turn}/interrupt"), &json!({}), &[200])?;
     Ok(vec![Fate::of(id, "interrupted twice", "engaged", Some("given_up"))])
+}
+
+/// The relay's upstream is away in every history.
+fn relay_waits(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+    stage.relay(id)?;
+    Ok(vec![Fate::of(id, "a write waits at the relay", "queued", None)])
+}
+
+fn relay_withdrawn(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+    let envelope = stage.relay(id)?;
+    stage.withdraw(&envelope)?;
+    Ok(vec![Fate::of(id, "a write withdrawn at the relay", "cancelled", None)])
 }
 
 /// A turn on this very message, which is sent when it was not yet.

@@ -3,13 +3,16 @@
 use super::Plan;
 use super::acts::Fate;
 use crate::bin::{Home, Options, Product};
-use crate::kills::door::{Answer, Door};
+use crate::kills::door::{Answer, Door, read_answer};
 use crate::kills::{AT_RANDOM, KillsError};
+use crate::port;
 use crate::process::{Channel, Process};
 use crate::seeded::Seeded;
 use crate::wait::wait_for;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::{BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +39,8 @@ const KILL_PERCENT: u64 = 6;
 const ARM_PERCENT: u64 = 40;
 /// Of a hundred histories, so many find the other node in the other state.
 const LAB_PERCENT: u64 = 10;
+/// The relay's upstream: nobody listens there.
+const NOBODY: &str = "http://127.0.0.1:1";
 
 pub(super) struct Stage<'home> {
     home: &'home Home,
@@ -43,6 +48,7 @@ pub(super) struct Stage<'home> {
     faults: Vec<String>,
     socket: PathBuf,
     listen: String,
+    relay_at: SocketAddr,
     product: Option<Process>,
     laboratory: Option<Process>,
     armed: Option<String>,
@@ -74,6 +80,7 @@ impl<'home> Stage<'home> {
             faults: plan.faults.clone(),
             socket,
             listen,
+            relay_at: SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?)),
             product: None,
             laboratory: None,
             armed: None,
@@ -102,7 +109,8 @@ impl<'home> Stage<'home> {
     fn start(&mut self) -> Result<(), KillsError> {
         let armed = self.armed.iter().map(|point| format!("crash:{point}"));
         let faults = self.faults.iter().cloned().chain(armed).collect();
-        let options = Options { faults, listen: Some(self.listen.clone()), ..Options::default() };
+        let args = vec![format!("--relay={NOBODY}"), format!("--relay-listen={}", self.relay_at)];
+        let options = Options { faults, args, listen: Some(self.listen.clone()), ..Options::default() };
         let mut process = Product::spawn(self.home, &options)?;
         let mut door = Door::new(self.socket.clone(), None);
         wait_for("the product to listen", BOUND, || {
@@ -220,6 +228,44 @@ impl<'home> Stage<'home> {
                 }
             }
         }
+    }
+
+    /// A write under `key` through the relay, asked until it is stored; answers the envelope's id.
+    pub(super) fn relay(&mut self, key: &str) -> Result<String, KillsError> {
+        loop {
+            match self.write(key) {
+                Ok(Answer { status: 202, body }) => {
+                    return Ok(body["envelope_id"].as_str().unwrap_or_default().to_owned());
+                }
+                Ok(Answer { status, body }) => {
+                    let answered = format!("{status} {body}");
+                    return Err(KillsError::Unreadable { asked: format!("a write under {key}"), answered });
+                }
+                Err(_) => self.revive()?,
+            }
+        }
+    }
+
+    fn write(&self, key: &str) -> std::io::Result<Answer> {
+        let body = json!({"note": format!("words of {key}")}).to_string();
+        let mut stream = TcpStream::connect(self.relay_at)?;
+        stream.set_read_timeout(Some(BOUND))?;
+        let length = body.len();
+        let request = format!(
+            "POST /progress/ HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\n\
+             idempotency-key: {key}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes())?;
+        read_answer(&mut BufReader::new(stream))
+    }
+
+    /// A person withdraws it; done when it was done before a death.
+    pub(super) fn withdraw(&mut self, envelope: &str) -> Result<(), KillsError> {
+        wait_for("the write to be withdrawn", BOUND, || {
+            let ended = self.home.cli(&["relay", "outbox", "cancel", envelope]).ok()?;
+            (ended.code() == Some(0) || ended.stderr.contains("row_aborted")).then_some(())
+        })?;
+        Ok(())
     }
 
     pub(super) fn row_of(&mut self, id: &str) -> Result<Value, KillsError> {

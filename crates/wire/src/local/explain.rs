@@ -4,6 +4,7 @@ use model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Receipt;
+use crate::relay::RelayFound;
 use crate::text;
 
 /// Everything that is known about an id, by everyone who could be asked.
@@ -12,6 +13,7 @@ pub struct Explanation {
     /// The id as asked.
     pub id: String,
     /// A rung, how it ended, `never_seen`, or `unknown` when nobody here holds it and the broker could not be asked.
+    /// Of a write that only the relay knows: the state of its envelope, or `refused`.
     pub verdict: String,
     /// The same in a sentence.
     pub sentence: String,
@@ -50,6 +52,9 @@ pub struct Explanation {
     pub turns: Vec<ExplainedTurn>,
     /// `accepted`, `retired`, `forgotten`, `never_committed` or `unreachable`.
     pub broker: String,
+    /// What this home's relay knows of a write under this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<RelayFound>,
     /// Times it went on the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
@@ -73,6 +78,24 @@ pub struct Explanation {
     pub next: String,
     /// Commands to paste.
     pub fix: Vec<String>,
+}
+
+impl Explanation {
+    /// The relay's word is the whole answer: nobody else knows the id.
+    pub fn tell_as_relay(&mut self, found: &RelayFound) {
+        self.verdict.clone_from(&found.verdict);
+        self.sentence.clone_from(&found.sentence);
+        self.code.clone_from(&found.code);
+        self.needs_person = found.needs_person;
+        self.next.clone_from(&found.next);
+        self.fix.clone_from(&found.fix);
+        if let Some(envelope) = &found.envelope {
+            self.attempts = Some(envelope.attempts);
+            self.last_error.clone_from(&envelope.last_error);
+            self.outcome = Some(envelope.outcome.clone());
+            self.superseded_by.clone_from(&envelope.superseded_by);
+        }
+    }
 }
 
 /// One recipient's copy.

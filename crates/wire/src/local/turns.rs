@@ -80,13 +80,33 @@ pub struct TurnPage {
     pub attempts: Vec<TurnAnswer>,
 }
 
-/// `POST /v1/turns/{id}/extend` and `/interrupt`
+/// `POST /v1/turns/{id}/extend`
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnExtend {
     /// Seconds from now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
+    /// Which mesh, when several are attached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<String>,
+}
+
+/// `POST /v1/turns/{id}/interrupt`: a turn that is given back keeps no lease.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnInterrupt {
+    /// Which mesh, when several are attached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<String>,
+}
+
+/// `POST /v1/turns/retry`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnRetry {
+    /// The message whose turns were given up.
+    pub message_id: String,
     /// Which mesh, when several are attached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<String>,

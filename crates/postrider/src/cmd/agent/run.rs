@@ -14,7 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use wire::local::{AgentAnswer, AgentRequest, TurnAnswer, TurnEnd, TurnEnded, TurnExtend, TurnRequest};
+use wire::local::{
+    AgentAnswer, AgentRequest, TurnAnswer, TurnEnd, TurnEnded, TurnExtend, TurnInterrupt, TurnRequest,
+};
 
 use super::program::{Programs, locks};
 use super::verdict::{Verdict, refused, verdict};
@@ -193,7 +195,7 @@ impl Adapter {
 
     async fn give_back(&self, turn: &str) -> Result<(), Failure> {
         let path = format!("/v1/turns/{turn}/interrupt");
-        let request = TurnExtend { lease: None, mesh: self.door.mesh() };
+        let request = TurnInterrupt { mesh: self.door.mesh() };
         let back: Result<serde_json::Value, Failure> =
             self.patiently(|| self.door.post(&path, &request)).await;
         match back {

@@ -35,7 +35,7 @@ pub async fn look(home: &Home, door: &Client, health: &Health) -> Vec<Finding> {
         findings.push(judge_dead(mesh));
         if mesh.connected {
             findings.push(broker_clock(door, mesh, &*clock).await);
-            findings.push(judge_given_up(mesh, given_up(door, mesh).await));
+            findings.push(judge_given_up(mesh, &given_up(door, mesh).await));
         }
     }
     findings.extend(brokers(home, health).await);
@@ -113,8 +113,15 @@ fn judge_clock(mesh: &MeshHealth, asked: Timestamp, answered: Timestamp, broker:
     .fix("sudo timedatectl set-ntp true")
 }
 
+/// What waits for a person at one agent.
+struct GivenUp {
+    agent: String,
+    messages: usize,
+    oldest: String,
+}
+
 /// Messages of agents at home here whose turns were interrupted once too often.
-async fn given_up(door: &Client, mesh: &MeshHealth) -> Vec<(String, usize)> {
+async fn given_up(door: &Client, mesh: &MeshHealth) -> Vec<GivenUp> {
     let question = json!({"what": "members", "mesh": mesh.mesh});
     let Ok(members) = door.post::<Vec<MemberRow>>("/v1/ask", &question).await else { return Vec::new() };
     let ours = members.into_iter().filter(|row| row.home.as_deref() == Some(&mesh.node));
@@ -125,21 +132,22 @@ async fn given_up(door: &Client, mesh: &MeshHealth) -> Vec<(String, usize)> {
         let ask = Ask::new(Method::GET, format!("/v1/turns?mesh={}", mesh.mesh))
             .header(HeaderName::from_static(ACT_AS_HEADER), &name);
         let Ok(page) = door.ask(ask).await.and_then(|answer| answer.json::<TurnPage>()) else { continue };
-        if !page.given_up.is_empty() {
-            found.push((name, page.given_up.len()));
+        if let Some(oldest) = page.given_up.first() {
+            let oldest = oldest.message.message.id.to_string();
+            found.push(GivenUp { agent: name, messages: page.given_up.len(), oldest });
         }
     }
     found
 }
 
-fn judge_given_up(mesh: &MeshHealth, found: Vec<(String, usize)>) -> Finding {
-    let Some((name, _)) = found.first() else {
+fn judge_given_up(mesh: &MeshHealth, found: &[GivenUp]) -> Finding {
+    let Some(GivenUp { agent, oldest, .. }) = found.first() else {
         return Finding::fine("turns", format!("no turn given up in {}", mesh.mesh));
     };
-    let count: usize = found.iter().map(|(_, count)| count).sum();
+    let count: usize = found.iter().map(|found| found.messages).sum();
     Finding::act("turns", format!("{count} messages to agents were interrupted once too often"))
-        .line("Each may have had effects; it is run again only when somebody names it.")
-        .fix(format!("postrider --as {name} inbox"))
+        .line("Each may have had effects; it is run again only when somebody asks for it.")
+        .fix(format!("postrider agent retry {agent} {oldest}"))
 }
 
 /// Each mesh's broker by its address; one that this process runs itself answered already.
@@ -230,9 +238,12 @@ mod tests {
 
     #[test]
     fn turns_given_up_and_brokers_out_of_reach_are_found() {
-        assert_eq!(judge_given_up(&mesh("live"), Vec::new()).level, Level::Fine);
-        let found = judge_given_up(&mesh("live"), vec![("ci".to_owned(), 2)]);
-        assert_eq!((found.level, found.fix), (Level::Act, vec!["postrider --as ci inbox".to_owned()]));
+        assert_eq!(judge_given_up(&mesh("live"), &[]).level, Level::Fine);
+        let found = judge_given_up(
+            &mesh("live"),
+            &[GivenUp { agent: "ci".to_owned(), messages: 2, oldest: "x".to_owned() }],
+        );
+        assert_eq!((found.level, found.fix), (Level::Act, vec!["postrider agent retry ci x".to_owned()]));
         assert_eq!(judge_reach("home", "http://a", None).level, Level::Fine);
         assert_eq!(judge_reach("home", "http://a", Some("no".to_owned())).level, Level::Warn);
     }

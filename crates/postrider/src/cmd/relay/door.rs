@@ -21,13 +21,12 @@ pub struct RelayDoor {
 
 /// The relay's folder.
 pub fn folder(home: &Home) -> PathBuf {
-    home.root().join("relay")
+    home.relay()
 }
 
 /// Where its socket is.
 pub fn socket(home: &Home) -> Result<PathBuf, Failure> {
-    net::local::socket_path(&folder(home).join("sock"), home::runtime_dir().as_deref())
-        .map_err(|error| Failure::usage(error.to_string()))
+    home.relay_socket(home::runtime_dir().as_deref()).map_err(|error| Failure::usage(error.to_string()))
 }
 
 impl RelayDoor {

@@ -1,0 +1,1 @@
+UPDATE inbox SET turn = :turn WHERE seq = :seq AND turn = 4
