@@ -116,6 +116,7 @@ impl Frame<'_> {
     ) -> Result<BrokerReceipt, StorageError> {
         let log = self.target(conn, now, plan)?;
         let (seq, ts) = next_place(now, &log);
+        self.world.regressions.note(now, ts);
         let receipt = BrokerReceipt {
             broker_message_id: MessageId::mint(ts, &*self.world.entropy),
             conversation: log.id,
