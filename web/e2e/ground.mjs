@@ -38,7 +38,8 @@ export function ground() {
     },
   };
   before(async () => {
-    [here.product, here.chrome] = await Promise.all([Product.up(), browser()]);
+    const { PAGE_STORE: store } = process.env;
+    [here.product, here.chrome] = await Promise.all([store === undefined ? Product.up() : Product.apart(store), browser()]);
     await here.product.agent("ci");
   });
   after(async () => {

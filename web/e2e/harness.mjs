@@ -29,8 +29,24 @@ export class Product {
     return product;
   }
 
+  /** A broker of its own over `store`, and the home of the mesh's owner beside it. */
+  static async apart(store) {
+    const broker = new Product();
+    broker.home = mkdtempSync(join(tmpdir(), "postrider-broker-"));
+    broker.env = { ...process.env, POSTRIDER_HOME: broker.home };
+    broker.role = ["broker", "serve", "--store", store];
+    await broker.start("127.0.0.1:0");
+    const owner = await Product.invited(broker.invite, "owner");
+    return Object.assign(owner, { url: broker.url, broker });
+  }
+
   /** A daemon on another home, whose person joined the mesh of `product`. */
   static async join(product, person) {
+    const { invite } = JSON.parse(await product.cli("invite", "--json"));
+    return Product.invited(invite, person);
+  }
+
+  static async invited(invite, person) {
     const guest = new Product();
     guest.home = mkdtempSync(join(tmpdir(), "postrider-guest-"));
     guest.env = { ...process.env, POSTRIDER_HOME: guest.home };
@@ -38,7 +54,6 @@ export class Product {
     guest.process = spawn(BINARY, ["daemon", "up", "--home", guest.home], { env: guest.env, stdio: "ignore" });
     guest.gone = new Promise((done) => guest.process.once("exit", done));
     await guest.answers();
-    const { invite } = JSON.parse(await product.cli("invite", "--json"));
     await guest.cli("join", invite, "--person", person, "--node", person);
     return guest;
   }
@@ -49,7 +64,7 @@ export class Product {
   }
 
   async start(listen = new URL(this.url).host) {
-    const args = ["up", "--json", "--home", this.home, "--listen", listen, ...this.args];
+    const args = [...(this.role ?? ["up"]), "--json", "--home", this.home, "--listen", listen, ...(this.args ?? [])];
     this.process = spawn(BINARY, args, { env: this.env, stdio: ["ignore", "pipe", "ignore"] });
     this.gone = new Promise((done) => this.process.once("exit", done));
     for await (const line of createInterface({ input: this.process.stdout })) {
@@ -58,6 +73,7 @@ export class Product {
         this.url = event.url;
         this.socket = event.socket;
         this.relay = event.relay;
+        this.invite = event.owner_invite;
         this.process.stdout.resume();
         return;
       }
@@ -73,6 +89,7 @@ export class Product {
 
   async down() {
     await this.kill();
+    await this.broker?.down();
     rmSync(this.home, { recursive: true, force: true });
   }
 

@@ -17,11 +17,13 @@ mod relay;
 mod table;
 
 use crate::Ending;
+use crate::build;
 use crate::facts::Facts;
 use crate::workspace::{Workspace, cargo};
 use anyhow::Context;
 use std::process::Command;
 use tempfile::TempDir;
+use testkit::bin::Binary;
 
 pub use limits::{median, syncs_per_second};
 pub use measured::Measured;
@@ -113,6 +115,17 @@ pub fn list() -> String {
 }
 
 impl Request<'_> {
+    /// The binary to measure: one that is named, so that a run costs no build, or one built for it.
+    pub fn binary(&self) -> anyhow::Result<Binary> {
+        let named = if self.quick { Binary::from_env() } else { Binary::shipped() };
+        if let Ok(named) = named {
+            return Ok(named);
+        }
+        // What a quick run measures means nothing, so it may use what proofs have built.
+        let built = if self.quick { build::faulted } else { build::dist };
+        Ok(Binary::at(built(self.workspace)?))
+    }
+
     /// A folder on the disk that holds the build, removed afterwards: a temporary folder may live in memory,
     /// where a sync costs nothing and proves nothing.
     pub fn folder(&self) -> anyhow::Result<TempDir> {

@@ -4,6 +4,8 @@
 //! A record is written after the fact it names is committed. It follows from committed facts and is none itself: a
 //! kill between the two loses a line, never the truth. No secret and no message text ever stands in one.
 
+use std::time::Duration;
+
 use model::{ConversationId, MemberName, NodeName, TopicName};
 
 /// The log target that carries the stream, so that an operator can send it elsewhere.
@@ -18,6 +20,8 @@ pub(crate) enum Event<'a> {
     LinkOpened { node: &'a NodeName, epoch: u64 },
     /// A second connection of a node met the first.
     ConcurrentConnection { node: &'a NodeName, kept: Kept },
+    /// The store's clock went back.
+    ClockRegressed { by: Duration },
     /// An owner did something.
     Decided { by: &'a MemberName, what: Decision<'a> },
 }
@@ -79,6 +83,9 @@ impl Event<'_> {
                 };
                 ("member_concurrent_connection", node.to_string(), kept.to_owned())
             }
+            Event::ClockRegressed { by } => {
+                ("clock_regressed", String::new(), format!("{} ms behind", by.as_millis()))
+            }
             Event::Decided { by, what } => {
                 let (event, about) = what.line();
                 (event, by.to_string(), about)
@@ -129,6 +136,10 @@ mod tests {
             (
                 Event::ConcurrentConnection { node: &node, kept: Kept::Newest },
                 ("member_concurrent_connection", "lab", "kept the newest"),
+            ),
+            (
+                Event::ClockRegressed { by: Duration::from_secs(90) },
+                ("clock_regressed", "", "90000 ms behind"),
             ),
             (decided(Decision::InviteCreated { node: None }), ("invite_created", "jane", "any node")),
             (decided(Decision::InviteRevoked { id: "00ff" }), ("invite_revoked", "jane", "00ff")),

@@ -27,7 +27,7 @@ use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
 use crate::webhook::Webhooks;
-use crate::{chat, direct, health, hub, janitor, link, openapi, page, session, wayin, webhook};
+use crate::{chat, clock, direct, health, hub, janitor, link, openapi, page, session, wayin, webhook};
 
 /// What a broker is made of.
 pub struct Parts {
@@ -161,6 +161,7 @@ impl Broker {
     /// Begins background work. Once.
     pub fn start(&self) {
         self.shared.tasks.spawn(janitor::keep(self.shared.clone()));
+        self.shared.tasks.spawn(clock::keep(self.shared.clone()));
         self.shared.tasks.spawn(webhook::keep(self.shared.clone()));
         self.shared.tasks.spawn(chat::keep(self.shared.clone()));
     }

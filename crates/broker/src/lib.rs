@@ -31,6 +31,7 @@ mod ask;
 mod audit;
 mod broker;
 mod chat;
+mod clock;
 mod credential;
 mod direct;
 mod explain;

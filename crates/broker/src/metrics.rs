@@ -91,6 +91,8 @@ metrics! {
     hub_keys_retired: Counter "cm_hub_keys_retired_total";
     /// Hub keys forgotten after their time.
     hub_keys_forgotten: Counter "cm_hub_keys_forgotten_total";
+    /// Messages placed while the store's clock stood behind their log by more than a second.
+    clock_regressed: Counter "cm_broker_clock_regressed_total";
     /// 1 when the ledger answered its last look.
     db_healthy: Gauge "cm_broker_db_healthy";
 }

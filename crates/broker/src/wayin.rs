@@ -25,7 +25,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::ask::Invite;
 use wire::auth::{
-    AUDIENCE_DEFAULT, AUDIENCE_LINK, Challenge, ChallengeRequest, ExchangeAnswer, ExchangeRequest,
+    AUDIENCE_DEFAULT, AUDIENCE_LINK, AUDIENCE_SUBSCRIBE, Challenge, ChallengeRequest, ExchangeAnswer,
+    ExchangeRequest,
 };
 
 use crate::ask::member_ref;
@@ -35,7 +36,7 @@ use crate::openapi::Refusals;
 pub(crate) use rate::KnockRate;
 
 /// Surfaces a ticket may be for.
-const AUDIENCES: [&str; 4] = [AUDIENCE_DEFAULT, AUDIENCE_LINK, "postrider-pipe", "postrider-subscribe"];
+const AUDIENCES: [&str; 4] = [AUDIENCE_DEFAULT, AUDIENCE_LINK, "postrider-pipe", AUDIENCE_SUBSCRIBE];
 /// Sixteen random bytes in any spelling, with room to spare.
 const NONCE_BYTES_MAX: usize = 128;
 

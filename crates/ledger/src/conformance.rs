@@ -93,6 +93,7 @@ macro_rules! conformance {
                 a_log_is_followed_by_who_may_read_it_and_by_a_broker
                 seq_order_is_the_order_of_time_and_id
                 the_clock_set_back_leaves_the_order_of_commits
+                a_clock_set_back_by_more_than_a_second_is_told
                 an_emptied_log_has_a_new_epoch_and_old_places_are_gone
                 emptying_goes_on_over_many_rounds
                 heads_are_told_of_the_logs_that_exist
@@ -146,6 +147,7 @@ macro_rules! conformance {
                 a_nonce_is_claimed_with_its_ticket_and_only_then
                 an_invite_has_few_live_tickets
                 each_state_of_a_ticket_has_its_code
+                a_ticket_that_opens_no_link_lets_a_node_in_and_leaves_its_link
                 the_second_ticket_of_an_invite_joins_nobody
                 ce13_a_revoked_invite_joins_nobody
                 a_name_or_key_of_another_node_is_refused

@@ -25,6 +25,9 @@ pub trait Ledger: Send + Sync {
     /// change may be missed or be about something else, so the woken side reads, and polls besides.
     fn committed(&self) -> watch::Receiver<()>;
 
+    /// What was seen of the store's clock going back; changes with every message placed meanwhile.
+    fn clock_regressed(&self) -> watch::Receiver<Regressed>;
+
     // The mesh.
 
     /// Makes the mesh and its issuer key on an empty ledger; else answers with what is there.
@@ -70,6 +73,9 @@ pub trait Ledger: Send + Sync {
 
     /// Uses a ticket: ticket, invite, key, node, person and a new link epoch, in one transaction.
     async fn redeem(&self, ticket: SecretHash, aud: &str) -> Result<Joined, WayInError>;
+
+    /// Uses a ticket that opens no link: the same without a new epoch, which would fence the link the node has.
+    async fn enter(&self, ticket: SecretHash, aud: &str) -> Result<Entered, WayInError>;
 
     /// Negotiation: restores members a restored ledger lacks, notices a lost inbox and lost rows.
     async fn open_link(&self, opening: LinkOpening) -> Result<LinkOpened, LinkError>;

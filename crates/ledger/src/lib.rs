@@ -27,6 +27,7 @@ mod hub;
 mod ledger;
 pub mod planted;
 mod postgres;
+mod regressed;
 mod rules;
 mod sqlite;
 mod types;
@@ -36,6 +37,7 @@ pub use error::{
 };
 pub use ledger::Ledger;
 pub use postgres::{POSTGRES_SCHEMA, PostgresError, PostgresLedger, PostgresOpenError};
+pub use regressed::Regressed;
 pub use sqlite::{SCHEMA as SQLITE_SCHEMA, SqliteLedger};
 pub use types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
 pub use types::chat::{
@@ -54,8 +56,8 @@ pub use types::read::{
 };
 pub use types::status::{Fence, StatusQuestion};
 pub use types::wayin::{
-    Exchange, Exchanged, InviteRow, Joined, KnownNode, Link, LinkMember, LinkOpened, LinkOpening, NewInvite,
-    Secret, SecretHash, Witness,
+    Entered, Exchange, Exchanged, InviteRow, Joined, KnownNode, Link, LinkMember, LinkOpened, LinkOpening,
+    NewInvite, Secret, SecretHash, Witness,
 };
 pub use types::webhook::{
     NewWebhook, Push, PushClaim, PushFacts, PushOutcome, PushSettled, Webhook, WebhookState,

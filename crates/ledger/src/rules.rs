@@ -181,6 +181,11 @@ pub(crate) fn next_place(now: Timestamp, log: &LogFacts) -> (i64, Timestamp) {
     (log.head_seq + 1, ts)
 }
 
+/// How far the clock stood behind a log's last place, when that is more than machines do to each other.
+pub(crate) fn regressed_by(now: Timestamp, placed: Timestamp) -> Option<Duration> {
+    Some(placed.since(now)).filter(|behind| *behind > limits::CLOCK_REGRESSED_MIN)
+}
+
 /// What a log waits on after a message: a question replaces another; anybody else's words answer it.
 pub(crate) fn awaiting_after(
     log: &LogFacts,

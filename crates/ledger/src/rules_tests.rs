@@ -166,6 +166,14 @@ fn a_place_is_the_next_number_and_a_later_instant_also_when_the_clock_went_back(
 }
 
 #[test]
+fn a_clock_regressed_when_it_stands_more_than_a_second_behind_a_place() {
+    for (placed_us, by_us) in [(-5, None), (0, None), (1_000_000, None), (1_000_001, Some(1_000_001))] {
+        let placed = Timestamp::from_micros(NOW.as_micros() + placed_us);
+        assert_eq!(regressed_by(NOW, placed), by_us.map(Duration::from_micros), "{placed_us}");
+    }
+}
+
+#[test]
 fn a_question_waits_until_somebody_else_speaks() {
     let asked = Question { seq: 3, by: 1 };
     let waiting = LogFacts { awaiting: Some(asked), awaiting_rev: 8, ..log(false) };

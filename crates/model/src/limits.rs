@@ -295,6 +295,10 @@ pub const RELAY_TWINS_MAX: usize = 10_000;
 pub const RELAY_REFUSED_MAX: usize = 1_000;
 /// What a caller says of itself: agent, session, principal.
 pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
+/// A store's clock this far behind what it said before has gone back; less is a step between machines.
+pub const CLOCK_REGRESSED_MIN: Duration = Duration::from_secs(1);
+/// Between two records that it has.
+pub const CLOCK_REGRESSED_TOLD_EVERY: Duration = Duration::from_secs(60);
 /// Conversations one connection follows.
 pub const SUBSCRIPTIONS_MAX: usize = 64;
 /// Rows one read of a subscription takes.

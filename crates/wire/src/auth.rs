@@ -8,6 +8,8 @@ use crate::text;
 
 /// Audience of a daemon's link.
 pub const AUDIENCE_LINK: &str = "postrider-link";
+/// The surface of `/v1/subscribe`.
+pub const AUDIENCE_SUBSCRIBE: &str = "postrider-subscribe";
 /// Audience when a caller names none.
 pub const AUDIENCE_DEFAULT: &str = "ansible-yjs";
 /// The WebSocket subprotocol the server selects.

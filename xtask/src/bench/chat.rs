@@ -5,115 +5,130 @@
 //! ratio is the median of the rounds' own ratios: what slows the machine for some seconds slows both sides.
 
 mod crowd;
+mod frames;
 mod latency;
 mod long;
+mod stalled;
 
+use super::broker::{make_durable, same_disk};
 use super::peer::bare::BareServer;
 use super::peer::nats::Server as Nats;
 use super::{Bar, Request, Row, Table, median};
-use crate::build;
-use anyhow::Context;
+use latency::{Pace, Round};
 use testkit::bin::Binary;
 use testkit::fleet::chat::Venue;
 use testkit::fleet::races::Store;
 
-/// Odd, so that a median is a measured value.
-const ROUNDS: usize = 3;
-/// Followers of one conversation, and messages of a round.
-const CROWDS: [(usize, u64); 2] = [(100, 4_000), (1_000, 500)];
+const PACES: [Pace; 2] = [Pace { per_second: 200, publishers: 1 }, Pace { per_second: 2_000, publishers: 8 }];
+
+/// How much is measured.
+struct Scale {
+    /// Odd, so that a median is a measured value.
+    rounds: usize,
+    /// Seconds of a paced round.
+    paced_seconds: u64,
+    /// Followers of one conversation, and messages of a round.
+    crowds: [(usize, u64); 2],
+    stalled: stalled::Scale,
+    long_messages: u64,
+}
+
+const FULL: Scale = Scale {
+    rounds: 5,
+    paced_seconds: 2,
+    crowds: [(100, 4_000), (1_000, 500)],
+    stalled: stalled::Scale { rounds: 5, followers: 100, messages: 200 },
+    long_messages: 100_000,
+};
+
+/// Every step once.
+const QUICK: Scale = Scale {
+    rounds: 1,
+    paced_seconds: 1,
+    crowds: [(10, 200), (100, 20)],
+    stalled: stalled::Scale { rounds: 1, followers: 10, messages: 10 },
+    long_messages: 2_000,
+};
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Table> {
-    // One that is built already may be named, so that a run costs no build.
-    let binary = match Binary::shipped() {
-        Ok(named) => named,
-        Err(_) => Binary::at(build::dist(request.workspace)?),
-    };
-    let mut table = Table::default();
-    latencies(request, &binary, &mut table)?;
-    crowds(&binary, &mut table)?;
-    stalled(&binary, &mut table)?;
-    long::measure(&binary, &mut table)?;
+    same_disk(request.folder()?.path())?;
+    let (binary, mut table) = (request.binary()?, Table::default());
+    let scale = if request.quick { &QUICK } else { &FULL };
+    latencies(request, &binary, scale, &mut table)?;
+    for crowd in scale.crowds {
+        crowds(&binary, crowd, scale.rounds, &mut table)?;
+    }
+    stalled::measure(&binary, &scale.stalled, &mut table)?;
+    long::measure(&binary, scale.long_messages, &mut table)?;
     Ok(table)
 }
 
-/// E1: one publisher, one follower.
-fn latencies(request: &Request<'_>, binary: &Binary, table: &mut Table) -> anyhow::Result<()> {
+/// E1: one follower.
+fn latencies(request: &Request<'_>, binary: &Binary, scale: &Scale, table: &mut Table) -> anyhow::Result<()> {
     let venue = Venue::open(binary, Store::Sqlite, &[])?;
     let redis = testkit::redis::Private::start()?;
+    make_durable(&redis)?;
     let nats = Nats::start(request);
-    let (mut ours, mut xread, mut push) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..ROUNDS {
-        ours.push(latency::product(&venue, round)?);
-        xread.push(latency::redis(&redis, round)?);
-        if let Ok(nats) = &nats {
-            push.push(latency::nats(nats, round)?);
+    for pace in PACES {
+        let messages = usize::try_from(pace.per_second * scale.paced_seconds)?;
+        let (mut ours, mut xread, mut push) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..scale.rounds {
+            let round = Round { pace, messages, number };
+            ours.push(latency::product(&venue, &round)?);
+            xread.push(latency::redis(&redis, &round)?);
+            if let Ok(nats) = &nats {
+                push.push(latency::nats(nats, &round)?);
+            }
         }
-    }
-    let ratio = |ours: &[f64], theirs: &[f64]| {
-        median(&mut ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>())
-    };
-    table.push(Row::measured("publish to WebSocket follower, 200/s, p50", median(&mut ours.clone()), "µs"));
-    table.push(Row::measured(
-        "Redis XADD to XREAD, appendfsync always, p50",
-        median(&mut xread.clone()),
-        "µs",
-    ));
-    table.push(Row::ratio("E1: follower / Redis XREAD, p50", ratio(&ours, &xread), Bar::AtMost(1.0)));
-    match nats {
-        Ok(_) => {
-            let p50 = median(&mut push.clone());
-            table.push(Row::measured("JetStream push, sync_interval always, p50", p50, "µs"));
-            table.push(Row::ratio(
-                "E1: follower / JetStream push, p50",
-                ratio(&ours, &push),
-                Bar::AtMost(0.8),
-            ));
+        let at = |what: &str| format!("{what}, {}/s, p50", pace.per_second);
+        table.push(Row::measured(at("publish to WebSocket follower"), median(&mut ours.clone()), "µs"));
+        let redis = ("Redis XREAD, appendfsync always", Bar::AtMost(1.0));
+        compare(&at, &ours, redis, &xread, table);
+        let jetstream = ("JetStream push, sync_interval always", Bar::AtMost(0.8));
+        match &nats {
+            Ok(_) => compare(&at, &ours, jetstream, &push, table),
+            Err(error) => table.push(Row::not_run(at(jetstream.0), error.to_string())),
         }
-        Err(error) => table.push(Row::not_run("JetStream push, sync_interval always", error.to_string())),
     }
     Ok(())
+}
+
+/// A peer's figure, and ours beside it.
+fn compare(
+    at: &impl Fn(&str) -> String,
+    ours: &[f64],
+    (peer, bar): (&str, Bar),
+    theirs: &[f64],
+    table: &mut Table,
+) {
+    table.push(Row::measured(at(peer), median(&mut theirs.to_vec()), "µs"));
+    let mut ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+    table.push(Row::ratio(at(&format!("E1: follower / {peer}")), median(&mut ratios), bar));
 }
 
 /// E2: deliveries a second, against a server that does nothing but fan out.
-fn crowds(binary: &Binary, table: &mut Table) -> anyhow::Result<()> {
-    for (followers, messages) in CROWDS {
-        let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            // A conversation of its own for each round: nobody has anything to catch up with.
-            let venue = Venue::open(binary, Store::Sqlite, &[])?;
-            let one = crowd::product(&venue, followers, messages)?;
-            let server = BareServer::start()?;
-            let other = crowd::bare(&server, followers, messages)?;
-            ratios.push(one / other);
-            ours.push(one);
-            bare.push(other);
-        }
-        let named = |what: &str| format!("{what}, {followers} followers");
-        table.push(Row::measured(
-            named("deliveries, messages accepted and synced meanwhile"),
-            median(&mut ours),
-            "/s",
-        ));
-        table.push(Row::measured(named("deliveries of a bare coalescing server"), median(&mut bare), "/s"));
-        table.push(Row::ratio(named("E2: deliveries / bare server"), median(&mut ratios), Bar::AtLeast(0.7)));
-    }
-    Ok(())
-}
-
-/// E2: what one follower that takes nothing does to the others.
-fn stalled(binary: &Binary, table: &mut Table) -> anyhow::Result<()> {
-    let (mut without, mut with, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+fn crowds(
+    binary: &Binary,
+    (followers, messages): (usize, u64),
+    rounds: usize,
+    table: &mut Table,
+) -> anyhow::Result<()> {
+    let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        // A conversation of its own for each round: nobody has anything to catch up with.
         let venue = Venue::open(binary, Store::Sqlite, &[])?;
-        let before = crowd::p99_us(&venue, 100, crowd::Stalled::None).context("without a stalled reader")?;
-        let beside = crowd::p99_us(&venue, 100, crowd::Stalled::One).context("beside a stalled reader")?;
-        ratios.push(beside / before);
-        without.push(before);
-        with.push(beside);
+        let one = crowd::product(&venue, followers, messages)?;
+        drop(venue);
+        let server = BareServer::start()?;
+        let other = crowd::bare(&server, followers, messages, one.frame_bytes)?;
+        ratios.push(one.per_second / other);
+        ours.push(one.per_second);
+        bare.push(other);
     }
-    table.push(Row::measured("100 followers at 50/s, p99", median(&mut without), "µs"));
-    table.push(Row::measured("the same beside one that takes nothing, p99", median(&mut with), "µs"));
-    let ratio = median(&mut ratios);
-    table.push(Row::ratio("E2: p99 beside a stalled reader / without", ratio, Bar::AtMost(1.1)));
+    let named = |what: &str| format!("{what}, {followers} followers");
+    let deliveries = named("deliveries, messages accepted and synced meanwhile");
+    table.push(Row::measured(deliveries, median(&mut ours), "/s"));
+    table.push(Row::measured(named("deliveries of a bare coalescing server"), median(&mut bare), "/s"));
+    table.push(Row::ratio(named("E2: deliveries / bare server"), median(&mut ratios), Bar::AtLeast(0.7)));
     Ok(())
 }

@@ -7,7 +7,6 @@
 
 mod door;
 mod growth;
-mod nats;
 mod place;
 mod redis;
 
@@ -15,6 +14,7 @@ use super::broker::same_disk;
 use super::callers::{Caller, round};
 use super::engine::engine;
 use super::limits::syncs;
+use super::peer::nats;
 use super::{Bar, Measured, Request, Row, Table, median};
 use anyhow::Context;
 use door::Ids;

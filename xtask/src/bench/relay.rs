@@ -80,7 +80,7 @@ struct Places {
 
 impl Places {
     fn open(request: &Request<'_>) -> anyhow::Result<Self> {
-        let binary = place::binary(request)?;
+        let binary = request.binary()?;
         let api = Nginx::api(request)?;
         let proxy = Nginx::proxy(request, api.address())?;
         let live = Relay::start(&binary, api.address())?;

@@ -4,4 +4,5 @@
 
 mod commands;
 mod lessons;
+mod scenarios;
 mod tree;

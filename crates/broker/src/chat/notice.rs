@@ -2,9 +2,9 @@
 //!
 //! - Recorded in batches beside the stream, which never waits for it. What is not recorded is not claimed: a rung that
 //!   is missing says less than is true, never more.
-//! - Several connections of one member hand out the same row; it is recorded once.
+//! - Several connections of one member hand out the same row; it is recorded once, and noted by the first alone.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use ledger::{Ack, LinkError, Via};
@@ -25,6 +25,10 @@ pub(crate) struct Notices {
     handed: mpsc::Sender<Handed>,
     to_record: Mutex<Option<mpsc::Receiver<Handed>>>,
 }
+
+/// The rows of one log that members were handed, a run of numbers each: connections hand rows out without gaps.
+#[derive(Default)]
+pub(super) struct Runs(HashMap<MemberId, (u64, u64)>);
 
 /// The rows recorded last.
 #[derive(Default)]
@@ -47,6 +51,23 @@ impl Notices {
             // Full: the ledger is busy with more than this.
             let _ = self.handed.try_send((id, reader));
         }
+    }
+}
+
+impl Runs {
+    /// Adds a row; false when it is in the member's run already. What is far from the run may be new again.
+    pub(super) fn is_new(&mut self, member: MemberId, seq: u64) -> bool {
+        let (low, high) = self.0.entry(member).or_insert((seq + 1, seq));
+        if (*low..=*high).contains(&seq) {
+            return false;
+        }
+        if seq > *high {
+            *low = if seq == *high + 1 { *low } else { seq };
+            *high = seq;
+        } else if seq + 1 == *low {
+            *low = seq;
+        }
+        true
     }
 }
 
@@ -105,6 +126,30 @@ async fn record(shared: &Shared, rows: &[Handed]) -> Result<(), LinkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_is_noted_by_the_first_connection_of_its_member_and_none_is_left_out() {
+        let (jane, carl) = (MemberId::from_bytes([1; 16]), MemberId::from_bytes([2; 16]));
+        let mut runs = Runs::default();
+        let steps = [
+            (jane, 7, true),
+            (jane, 7, false),
+            (jane, 8, true),
+            (carl, 8, true),
+            (jane, 6, true),
+            (jane, 6, false),
+            // A connection that is far behind: its rows were handed to nobody yet.
+            (jane, 3, true),
+            (jane, 4, true),
+            (jane, 8, false),
+            (jane, 20, true),
+            (jane, 20, false),
+            (jane, 19, true),
+        ];
+        for (member, seq, new) in steps {
+            assert_eq!(runs.is_new(member, seq), new, "{seq}");
+        }
+    }
 
     #[test]
     fn a_row_is_new_once_and_the_memory_is_bounded() {

@@ -6,17 +6,18 @@
 //! - A room holds what was committed and nothing else; it may be dropped at any instant.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use ledger::{Follower, HistoryError, HistoryRow};
-use model::{ConversationId, Cursor, Epoch, limits};
+use model::{ConversationId, Cursor, Epoch, MemberId, limits};
 use net::socket::Text;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use wire::message::{Message, MessageFields};
 
+use super::notice::Runs;
 use crate::broker::Shared;
 
 /// Rows handed to a follower at once: more would wait for its socket in memory.
@@ -34,6 +35,8 @@ pub(crate) struct Room {
     bell: Arc<Notify>,
     rooms: Rooms,
     reading: Mutex<Option<AbortHandle>>,
+    /// What the members the broker hosts were handed live.
+    handed: Mutex<Runs>,
 }
 
 /// A place in a log by number.
@@ -59,7 +62,7 @@ pub(crate) struct Row {
     pub(crate) place: Place,
     head: String,
     /// The whole for the readers who call it alike; the first kind of reader is the usual one.
-    whole: Mutex<Option<(Arc<str>, Text)>>,
+    whole: OnceLock<(Arc<str>, Text)>,
 }
 
 struct Tail {
@@ -84,6 +87,7 @@ impl Rooms {
             bell: Arc::new(Notify::new()),
             rooms: self.clone(),
             reading: Mutex::new(None),
+            handed: Mutex::default(),
         });
         open.insert(conversation, Arc::downgrade(&room));
         drop(open);
@@ -140,6 +144,11 @@ impl Room {
         tail.end.epoch == epoch && tail.end.seq >= head
     }
 
+    /// A live row was handed to a member; whether by the first of its connections.
+    pub(super) fn is_first_handed(&self, member: MemberId, seq: u64) -> bool {
+        lock(&self.handed).is_new(member, seq)
+    }
+
     /// Wakes when the room changed.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
@@ -191,21 +200,14 @@ impl Drop for Room {
 impl Row {
     pub(super) fn new(conversation: ConversationId, epoch: Epoch, row: &HistoryRow) -> Self {
         let place = Place { epoch, seq: row.history_id, cursor: row.cursor };
-        Self { place, head: head(conversation, row), whole: Mutex::new(None) }
+        Self { place, head: head(conversation, row), whole: OnceLock::new() }
     }
 
     /// The frame for readers whose frames end with `ending`.
     pub(super) fn frame(&self, ending: &Arc<str>) -> Text {
-        let mut whole = lock(&self.whole);
-        match &*whole {
-            Some((made_for, text)) if made_for == ending => text.clone(),
-            Some(_) => Text::from(format!("{}{ending}", self.head)),
-            None => {
-                let text = Text::from(format!("{}{ending}", self.head));
-                *whole = Some((ending.clone(), text.clone()));
-                text
-            }
-        }
+        let written = || Text::from(format!("{}{ending}", self.head));
+        let (made_for, text) = self.whole.get_or_init(|| (ending.clone(), written()));
+        if made_for == ending { text.clone() } else { written() }
     }
 }
 
@@ -260,10 +262,15 @@ async fn keep(shared: Arc<Shared>, room: Weak<Room>, bell: Arc<Notify>) {
         let read = read.await;
         let Some(open) = room.upgrade() else { return };
         match read {
-            Ok(Some(followed)) if !followed.rows.is_empty() => open.push(followed.epoch, &followed.rows),
-            Ok(Some(_)) => {
+            Ok(Some(followed)) => {
+                if !followed.rows.is_empty() {
+                    open.push(followed.epoch, &followed.rows);
+                }
                 drop(open);
-                wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
+                // Whatever was committed after the read has rung the bell, which keeps it.
+                if !followed.has_more {
+                    wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
+                }
             }
             Ok(None) | Err(HistoryError::InvalidCursor | HistoryError::CursorExpired { .. }) => {
                 return open.close();

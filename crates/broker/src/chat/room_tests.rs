@@ -25,6 +25,7 @@ fn room_at(seq: u64) -> Room {
         bell: Arc::new(Notify::new()),
         rooms: Rooms::default(),
         reading: Mutex::new(None),
+        handed: Mutex::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! - Frames of a connection are handled in order. A subscription that is replaced or ended has said its last word
 //!   before the next frame is looked at, so that a `pong` is a barrier.
 //! - What cannot be understood is answered; the socket stays open.
+//! - A node that proved its key reads as its person, beside its link and without touching it.
 //! - A reader that takes nothing for too long is closed with 4408. It loses nothing: it resumes from its cursor.
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use ledger::{Member, SecretHash, StorageError};
 use model::{ConversationId, Cursor, ErrorCode, limits};
 use net::respond::Refusal;
 use net::socket::{Bounds, Close, Ended, Reader, Socket, Text, TrySendError, Upgrade, Writer};
@@ -20,16 +22,18 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
+use wire::auth::AUDIENCE_SUBSCRIBE;
 use wire::chat::{CLOSE_SLOW_CONSUMER, CLOSE_UNAUTHORIZED, FrameError, FromSubscriber, ToSubscriber};
 
 use super::escalation::{self, Edge};
 use super::room::Place;
 use super::subscription::{Gone, Outlet, Subscription};
+use crate::audit::Event;
 use crate::broker::{Shared, storage_refused};
 use crate::credential::Credential;
 use crate::direct::lacks;
 use crate::openapi::Refusals;
-use crate::wayin::hash_of;
+use crate::wayin::{hash_of, refused};
 
 /// A WebSocket that follows conversations: subprotocols `postrider.v1` and `ticket.<T>`, or an API token.
 #[utoipa::path(
@@ -44,38 +48,68 @@ pub(super) async fn subscribe(
     headers: HeaderMap,
     upgrade: Upgrade,
 ) -> Result<Response, Refusal> {
-    let credential = credential(&shared, &headers, &upgrade).await?;
-    if !credential.scopes.read {
-        return Err(lacks("read"));
-    }
+    let reader = admit(&shared, &headers, &upgrade).await?;
     let stopping = upgrade.connection().stopping().clone();
     let bounds = Bounds { waiting_frames_max: limits::SUBSCRIBER_FRAMES_MAX, ..Bounds::default() };
     Ok(upgrade.with_bounds(bounds).accept(move |socket| async move {
         shared.metrics.subscribers_active.add(1);
-        converse(shared.clone(), credential, socket, stopping).await;
+        converse(shared.clone(), reader, socket, stopping).await;
         shared.metrics.subscribers_active.add(-1);
     }))
 }
 
-/// A browser cannot send headers with an upgrade, so it brings a ticket; a program may send its token.
-async fn credential(shared: &Shared, headers: &HeaderMap, upgrade: &Upgrade) -> Result<Credential, Refusal> {
-    if headers.contains_key(AUTHORIZATION) {
-        return shared.credential(&http::Method::GET, headers).await;
-    }
-    let refused = || Refusal::plain(ErrorCode::InvalidTicket);
-    let ticket = hash_of(&upgrade.ticket()?);
-    let storage = |error| storage_refused(&error);
-    let hash = shared.ledger.use_socket_ticket(ticket).await.map_err(storage)?.ok_or_else(refused)?;
-    shared.credential_of(hash).await.map_err(storage)?.ok_or_else(refused)
+/// Who follows.
+struct Admitted {
+    member: Member,
+    by: Proof,
 }
 
-async fn converse(shared: Arc<Shared>, credential: Credential, socket: Socket, stopping: CancellationToken) {
+/// By what it was let in, and is looked for again.
+enum Proof {
+    /// A token or a session.
+    Secret(SecretHash),
+    /// Its node's key: it holds as long as the node's person is a member.
+    Node,
+}
+
+/// A browser cannot send headers with an upgrade, so it brings a ticket, and so does a node; a program may send its
+/// token.
+async fn admit(shared: &Shared, headers: &HeaderMap, upgrade: &Upgrade) -> Result<Admitted, Refusal> {
+    if headers.contains_key(AUTHORIZATION) {
+        return readable(shared.credential(&http::Method::GET, headers).await?);
+    }
+    let ticket = hash_of(&upgrade.ticket()?);
+    let storage = |error| storage_refused(&error);
+    match shared.ledger.use_socket_ticket(ticket).await.map_err(storage)? {
+        Some(session) => {
+            let credential = shared.credential_of(session).await.map_err(storage)?;
+            readable(credential.ok_or_else(|| Refusal::plain(ErrorCode::InvalidTicket))?)
+        }
+        None => {
+            let entered = shared.ledger.enter(ticket, AUDIENCE_SUBSCRIBE).await;
+            let entered = entered.map_err(|error| refused(&error))?;
+            if entered.first_join {
+                Event::NodeJoined { node: &entered.node, person: &entered.person.name }.record();
+            }
+            Ok(Admitted { member: entered.person, by: Proof::Node })
+        }
+    }
+}
+
+fn readable(credential: Credential) -> Result<Admitted, Refusal> {
+    if !credential.scopes.read {
+        return Err(lacks("read"));
+    }
+    Ok(Admitted { member: credential.member, by: Proof::Secret(credential.hash) })
+}
+
+async fn converse(shared: Arc<Shared>, admitted: Admitted, socket: Socket, stopping: CancellationToken) {
     let (reader, writer) = socket.split();
     let closing = writer.clone();
     let edges = shared.escalations.edges();
     let out = Out { writer, shared: shared.clone() };
     let mut connection =
-        Connection { shared, credential, out, following: HashMap::new(), level: HashMap::new() };
+        Connection { shared, admitted, out, following: HashMap::new(), level: HashMap::new() };
     let work = async {
         if connection.tell_waiting().await.is_ok() {
             connection.serve(reader, edges).await;
@@ -94,7 +128,7 @@ async fn converse(shared: Arc<Shared>, credential: Credential, socket: Socket, s
 /// A connection's own state: what it follows.
 struct Connection {
     shared: Arc<Shared>,
-    credential: Credential,
+    admitted: Admitted,
     out: Out,
     following: HashMap<ConversationId, Following>,
     /// What the level said of each conversation that waits: an earlier edge is no news.
@@ -165,8 +199,8 @@ impl Connection {
         }
         let subscription = Subscription {
             shared: self.shared.clone(),
-            reader: self.credential.member.id,
-            hosted: self.credential.member.home.is_none(),
+            reader: self.admitted.member.id,
+            hosted: self.admitted.member.home.is_none(),
             conversation,
             asked,
             sub,
@@ -189,7 +223,7 @@ impl Connection {
     }
 
     async fn tell_waiting(&mut self) -> Result<(), Gone> {
-        match escalation::waiting(&self.shared, self.credential.member.id).await {
+        match escalation::waiting(&self.shared, self.admitted.member.id).await {
             Ok(escalations) => {
                 self.level = escalations.iter().map(|one| (one.conversation_id, one.rev)).collect();
                 self.out.say(&ToSubscriber::Escalations { escalations }).await
@@ -207,16 +241,26 @@ impl Connection {
         if self.level.get(&conversation).is_some_and(|known| rev <= *known) {
             return Ok(());
         }
-        match edge.frame_for(self.credential.member.id) {
+        match edge.frame_for(self.admitted.member.id) {
             Some(frame) => self.out.say(&frame).await,
             None => Ok(()),
         }
     }
 
+    async fn still_holds(&self) -> Result<bool, StorageError> {
+        match self.admitted.by {
+            Proof::Secret(hash) => Ok(self.shared.credential_of(hash).await?.is_some()),
+            Proof::Node => {
+                let member = self.shared.ledger.member(self.admitted.member.id).await?;
+                Ok(member.is_some_and(|member| member.removed_at.is_none()))
+            }
+        }
+    }
+
     async fn check_credential(&mut self) -> Result<(), Gone> {
-        match self.shared.credential_of(self.credential.hash).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => {
+        match self.still_holds().await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
                 let code = ErrorCode::Unauthorized.code();
                 self.out.writer.close(Close::new(CLOSE_UNAUTHORIZED, code));
                 Err(Gone)

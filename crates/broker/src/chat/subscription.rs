@@ -151,7 +151,7 @@ impl Subscription {
                         out.message(row.frame(ending), row.place).await?;
                         place = row.place;
                         self.cursor = place.cursor;
-                        if self.hosted {
+                        if self.hosted && room.is_first_handed(self.reader, place.seq) {
                             self.shared.notices.handed(place.cursor, self.reader);
                         }
                     }

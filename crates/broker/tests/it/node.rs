@@ -59,13 +59,18 @@ impl Node {
 
     /// The request of an exchange, properly proven.
     pub fn request(&self, secret: &str, by_invite: bool, nonce: &str) -> ExchangeRequest {
+        self.request_for(AUDIENCE_LINK, secret, by_invite, nonce)
+    }
+
+    /// The same for another surface.
+    pub fn request_for(&self, aud: &str, secret: &str, by_invite: bool, nonce: &str) -> ExchangeRequest {
         let (public_key, text) = (self.keys.public(), Secret::from(secret.to_owned()));
         let claim = Claim {
             issuer_key: &self.issuer,
             secret: &text,
             node_id: &self.name,
             public_key: &public_key,
-            aud: AUDIENCE_LINK,
+            aud,
             nonce,
         };
         ExchangeRequest {
@@ -75,7 +80,7 @@ impl Node {
             public_key,
             nonce: nonce.to_owned(),
             node_proof: claim.prove(&self.keys),
-            aud: Some(AUDIENCE_LINK.to_owned()),
+            aud: Some(aud.to_owned()),
             person: Some(self.name.to_string()),
             requested_rooms: None,
         }
@@ -96,8 +101,13 @@ impl Node {
     }
 
     pub async fn ticket_by_challenge(&self) -> Result<Secret, ClientError> {
+        self.ticket_for(AUDIENCE_LINK).await
+    }
+
+    /// A ticket for one surface, by the node's key.
+    pub async fn ticket_for(&self, aud: &str) -> Result<Secret, ClientError> {
         let challenge = self.challenge().await?;
-        let request = self.request(&challenge.challenge, false, &mint_nonce(&OsEntropy));
+        let request = self.request_for(aud, &challenge.challenge, false, &mint_nonce(&OsEntropy));
         Ok(self.exchange(&request).await?.ws_ticket.into())
     }
 

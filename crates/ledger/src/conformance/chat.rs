@@ -144,6 +144,21 @@ pub async fn the_clock_set_back_leaves_the_order_of_commits(bench: impl Bench) {
     assert!(next[0].created_at > seen[1].created_at);
 }
 
+pub async fn a_clock_set_back_by_more_than_a_second_is_told(bench: impl Bench) {
+    let (ledger, jane, _) = two_homes(&bench).await;
+    let regressed = ledger.clock_regressed();
+    post(&*ledger, &jane, 2).await;
+    assert_eq!(*regressed.borrow(), Regressed::default());
+    bench.set_back(Duration::from_secs(3600));
+    accepted(&*ledger, &jane, text("#t", "later", "later")).await;
+    let seen = *regressed.borrow();
+    assert_eq!(seen.messages, 1);
+    assert!(seen.by > Duration::from_secs(3590) && seen.by <= Duration::from_secs(3601), "{seen:?}");
+    accepted(&*ledger, &jane, text("#new", "first", "a log without a past")).await;
+    accepted(&*ledger, &jane, text("#t", "last", "last")).await;
+    assert_eq!(regressed.borrow().messages, 2);
+}
+
 pub async fn an_emptied_log_has_a_new_epoch_and_old_places_are_gone(bench: impl Bench) {
     let (ledger, jane, carl) = two_homes(&bench).await;
     let log = post(&*ledger, &jane, 3).await;

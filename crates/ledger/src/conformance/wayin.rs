@@ -121,6 +121,28 @@ pub async fn each_state_of_a_ticket_has_its_code(bench: impl Bench) {
     assert_eq!(code(fresh.ticket, AUD).await, ErrorCode::TicketAlreadyUsed, "used is told before expired");
 }
 
+pub async fn a_ticket_that_opens_no_link_lets_a_node_in_and_leaves_its_link(bench: impl Bench) {
+    const READING: &str = "postrider-subscribe";
+    let ledger = mesh(&bench).await;
+    invite(&*ledger, "i", Role::Member).await;
+    let asked = Exchange { aud: READING.into(), ..by_invite("jane", "i", "n") };
+    ledger.exchange(asked.clone()).await.unwrap();
+    assert_eq!(ledger.redeem(asked.ticket, AUD).await.unwrap_err().code(), ErrorCode::InvalidTicket);
+    let first = ledger.enter(asked.ticket, READING).await.unwrap();
+    assert_eq!((first.node, first.person.name.as_str(), first.first_join), (node("jane"), "jane", true));
+    let again = ledger.enter(asked.ticket, READING).await.unwrap_err();
+    assert_eq!(again.code(), ErrorCode::TicketAlreadyUsed);
+    let link = come_back(&*ledger, "jane", "1").await.link;
+    assert_eq!(link.epoch, 1, "no link was opened before");
+    let hash = secret("challenge-2");
+    ledger.issue_challenge(&node("jane"), hash).await.unwrap();
+    let by = Secret::Challenge(hash);
+    let asked = Exchange { by, aud: READING.into(), person: None, ..by_invite("jane", "unused", "n2") };
+    ledger.exchange(asked.clone()).await.unwrap();
+    assert!(!ledger.enter(asked.ticket, READING).await.unwrap().first_join);
+    assert_eq!(come_back(&*ledger, "jane", "3").await.link.epoch, 2);
+}
+
 pub async fn the_second_ticket_of_an_invite_joins_nobody(bench: impl Bench) {
     let ledger = mesh(&bench).await;
     invite(&*ledger, "i", Role::Member).await;

@@ -57,6 +57,7 @@ pub(super) async fn attempt(
         let (logs, created) = lock_logs(&tx, &desk, &needed).await?;
         (Desk { logs, ..desk }.judge(frames, tx.entropy()), created)
     };
+    judged.entries.iter().for_each(|entry| core.regressions.note(now, entry.receipt.accepted_at));
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
     let columns = Columns::of(&judged, &created, window);
     drop(turn.take());

@@ -8,7 +8,7 @@ use super::session::Tx;
 use super::{mesh, sql, wayin};
 use crate::rules::person_names;
 use crate::types::mesh::{Member, Role, kind_code};
-use crate::types::wayin::{Joined, Link, SecretHash};
+use crate::types::wayin::{Entered, Joined, Link, SecretHash};
 use crate::{StorageError, WayInError, WayInRefused};
 
 struct Ticket {
@@ -21,6 +21,12 @@ struct Ticket {
     used_at: Option<Timestamp>,
 }
 
+/// A node whose ticket is used.
+pub(super) struct Inside {
+    number: i64,
+    pub(super) entered: Entered,
+}
+
 /// A node inside its transaction.
 struct Node {
     number: i64,
@@ -30,6 +36,14 @@ struct Node {
 }
 
 pub(super) async fn redeem(tx: &Tx, hash: SecretHash, aud: &str) -> Result<Joined, WayInError> {
+    let Inside { number, entered: Entered { node, person, first_join } } = enter(tx, hash, aud).await?;
+    let row = tx.one(sql!("node_raise_epoch"), &[&number, &tx.now.as_micros()]).await?;
+    let epoch = count(&row.ok_or(WayInRefused::UnknownNode)?, 0)?;
+    Ok(Joined { link: Link { node, epoch }, person, mesh: mesh::read(tx).await?, first_join, now: tx.now })
+}
+
+/// Uses the ticket; the node's link stays what it is.
+pub(super) async fn enter(tx: &Tx, hash: SecretHash, aud: &str) -> Result<Inside, WayInError> {
     // Locked: of two users of one ticket the second waits and then reads that it was used.
     let row = tx.one(sql!("ticket_lock"), &[&hash.0.as_slice()]).await?;
     let ticket = usable(row.as_ref().map(read_ticket).transpose()?, aud, tx.now)?;
@@ -39,15 +53,8 @@ pub(super) async fn redeem(tx: &Tx, hash: SecretHash, aud: &str) -> Result<Joine
         None => come_back(tx, &ticket).await?,
     };
     let person = person_of(tx, &node, &ticket).await?;
-    let row = tx.one(sql!("node_raise_epoch"), &[&node.number, &tx.now.as_micros()]).await?;
-    let epoch = count(&row.ok_or(WayInRefused::UnknownNode)?, 0)?;
-    Ok(Joined {
-        link: Link { node: ticket.node, epoch },
-        person,
-        mesh: mesh::read(tx).await?,
-        first_join: node.first_join,
-        now: tx.now,
-    })
+    let entered = Entered { node: ticket.node, person, first_join: node.first_join };
+    Ok(Inside { number: node.number, entered })
 }
 
 /// Whose ticket it is; nothing is used.

@@ -17,6 +17,7 @@ use super::schema::OpenError;
 use super::sql;
 use super::trouble::PostgresError;
 use crate::StorageError;
+use crate::regressed::Regressions;
 
 /// Connections of one broker process beside the writers'. More do not help on few cores.
 pub(super) const CONNECTIONS_MAX: usize = 10;
@@ -31,6 +32,7 @@ pub(super) struct Core {
     pub entropy: Arc<dyn Entropy>,
     /// Microseconds added to the database's clock: zero outside the conformance suite.
     pub clock_shift: AtomicI64,
+    pub regressions: Regressions,
 }
 
 /// How a transaction sees the others.

@@ -47,6 +47,10 @@ impl Ledger for PostgresLedger {
         self.wake.subscribe()
     }
 
+    fn clock_regressed(&self) -> watch::Receiver<Regressed> {
+        self.core.regressions.subscribe()
+    }
+
     async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {
         self.write("ledger.setup", move |tx| async move { mesh::setup(tx, &setup).await }.boxed()).await
     }
@@ -123,6 +127,14 @@ impl Ledger for PostgresLedger {
         let aud = aud.to_owned();
         self.write("ledger.redeem", move |tx| async move { join::redeem(tx, ticket, &aud).await }.boxed())
             .await
+    }
+
+    async fn enter(&self, ticket: SecretHash, aud: &str) -> Result<Entered, WayInError> {
+        let aud = aud.to_owned();
+        self.write("ledger.enter", move |tx| {
+            async move { Ok(join::enter(tx, ticket, &aud).await?.entered) }.boxed()
+        })
+        .await
     }
 
     async fn open_link(&self, opening: LinkOpening) -> Result<LinkOpened, LinkError> {

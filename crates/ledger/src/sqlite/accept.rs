@@ -31,7 +31,8 @@ pub(super) fn accept_all(
     world: &World,
     frames: &[LaneSubmission],
 ) -> Result<Verdicts, StorageError> {
-    let mut desk = read(conn, world.now(), frames)?;
+    let now = world.now();
+    let mut desk = read(conn, now, frames)?;
     let window = desk.policies.dedupe;
     let mut judged = desk.clone().judge(frames, &*world.entropy);
     let needed: BTreeSet<&LogKey> = judged.entries.iter().map(|entry| &entry.log).collect();
@@ -45,6 +46,7 @@ pub(super) fn accept_all(
         }
         judged = desk.judge(frames, &*world.entropy);
     }
+    judged.entries.iter().for_each(|entry| world.regressions.note(now, entry.receipt.accepted_at));
     write::rows(conn, &judged, created, window)?;
     Ok(judged.frames)
 }

@@ -8,7 +8,7 @@ use super::store::World;
 use super::{mesh, sql, wayin};
 use crate::rules::person_names;
 use crate::types::mesh::{Member, Role, kind_code};
-use crate::types::wayin::{Joined, Link, SecretHash};
+use crate::types::wayin::{Entered, Joined, Link, SecretHash};
 use crate::{StorageError, WayInError, WayInRefused};
 
 struct Ticket {
@@ -19,6 +19,13 @@ struct Ticket {
     person: Option<MemberName>,
     expires_at: Timestamp,
     used_at: Option<Timestamp>,
+}
+
+/// A node whose ticket is used.
+pub(super) struct Inside {
+    number: i64,
+    pub(super) entered: Entered,
+    now: Timestamp,
 }
 
 /// A node inside its transaction.
@@ -35,6 +42,21 @@ pub(super) fn redeem(
     hash: SecretHash,
     aud: &str,
 ) -> Result<Joined, WayInError> {
+    let Inside { number, entered: Entered { node, person, first_join }, now } =
+        enter(conn, world, hash, aud)?;
+    let epoch = conn
+        .prepare_cached(sql!("node_raise_epoch"))?
+        .query_row(params![number, now.as_micros()], |row| super::row::count(row, 0))?;
+    Ok(Joined { link: Link { node, epoch }, person, mesh: mesh::read(conn)?, first_join, now })
+}
+
+/// Uses the ticket; the node's link stays what it is.
+pub(super) fn enter(
+    conn: &Connection,
+    world: &World,
+    hash: SecretHash,
+    aud: &str,
+) -> Result<Inside, WayInError> {
     let now = world.now();
     let ticket = usable(one(conn, sql!("ticket"), [hash.0], read_ticket)?, aud, now)?;
     change(conn, sql!("ticket_use"), params![hash.0, now.as_micros()])?;
@@ -43,16 +65,8 @@ pub(super) fn redeem(
         None => come_back(conn, &ticket)?,
     };
     let person = person_of(conn, world, &node, &ticket)?;
-    let epoch = conn
-        .prepare_cached(sql!("node_raise_epoch"))?
-        .query_row(params![node.number, now.as_micros()], |row| super::row::count(row, 0))?;
-    Ok(Joined {
-        link: Link { node: ticket.node, epoch },
-        person,
-        mesh: mesh::read(conn)?,
-        first_join: node.first_join,
-        now,
-    })
+    let entered = Entered { node: ticket.node, person, first_join: node.first_join };
+    Ok(Inside { number: node.number, entered, now })
 }
 
 /// Whose ticket it is; nothing is used.

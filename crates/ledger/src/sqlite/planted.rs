@@ -74,5 +74,5 @@ pub(super) async fn on_arrival(world: &World) -> World {
     let mut wait = [0; 1];
     world.entropy.fill(&mut wait);
     tokio::time::sleep(Duration::from_micros(u64::from(wait[0]) * 20)).await;
-    World { clock, entropy: world.entropy.clone() }
+    World { clock, ..world.clone() }
 }

@@ -1,30 +1,29 @@
 //! The handle, and each door's way into the engine.
 
+mod open;
 mod run;
 
-use std::path::Path;
-use std::sync::Arc;
-
+use ::sqlite::Db;
 use ::sqlite::rusqlite::Connection;
-use ::sqlite::{Db, OpenError, Options};
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
-    ClientMessageId, Clock, ConversationId, Cursor, DeliveryRung, Entropy, MemberId, MemberKind, MemberName,
-    MessageId, NodeName, Timestamp, TopicName,
+    ClientMessageId, ConversationId, Cursor, DeliveryRung, MemberId, MemberKind, MemberName, MessageId,
+    NodeName, Timestamp, TopicName,
 };
 use tokio::sync::watch;
 
 use self::run::{Accepts, LookUp, LookUps};
 use super::janitor::AuditAt;
-use super::schema::SCHEMA;
 use super::{
     accept, chat, explain, history, hub, janitor, join, link, list, manage, mesh, planted, push, signin,
     status, token, wayin, webhook, window,
 };
 use crate::*;
+
+pub(super) use open::World;
 
 /// A ledger in one file.
 pub struct SqliteLedger {
@@ -35,38 +34,6 @@ pub struct SqliteLedger {
     look_ups: LookUps,
 }
 
-/// Time and randomness, as jobs take them along.
-#[derive(Clone)]
-pub(super) struct World {
-    pub clock: Arc<dyn Clock>,
-    pub entropy: Arc<dyn Entropy>,
-}
-
-impl World {
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-}
-
-impl SqliteLedger {
-    /// Opens the file, or makes it.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        Ok(Self::with(Db::open(Options::new(path, SCHEMA))?, clock, entropy))
-    }
-
-    /// A ledger over an engine opened with [`SCHEMA`]: for simulations and other bounds.
-    pub fn with(db: Db, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
-        let world = World { clock, entropy };
-        let (accepts, look_ups) = (run::accepts(&world), run::look_ups());
-        Self { db, world, committed: watch::Sender::new(()), accepts, look_ups }
-    }
-
-    /// The engine, for its counters and for closing it.
-    pub fn db(&self) -> &Db {
-        &self.db
-    }
-}
-
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn now(&self) -> Result<Timestamp, StorageError> {
@@ -75,6 +42,10 @@ impl Ledger for SqliteLedger {
 
     fn committed(&self) -> watch::Receiver<()> {
         self.committed.subscribe()
+    }
+
+    fn clock_regressed(&self) -> watch::Receiver<Regressed> {
+        self.world.regressions.subscribe()
     }
 
     async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {
@@ -144,6 +115,14 @@ impl Ledger for SqliteLedger {
     async fn redeem(&self, ticket: SecretHash, aud: &str) -> Result<Joined, WayInError> {
         let aud = aud.to_owned();
         self.write("ledger.redeem", move |conn, world| join::redeem(conn, world, ticket, &aud)).await
+    }
+
+    async fn enter(&self, ticket: SecretHash, aud: &str) -> Result<Entered, WayInError> {
+        let aud = aud.to_owned();
+        self.write("ledger.enter", move |conn, world| {
+            join::enter(conn, world, ticket, &aud).map(|inside| inside.entered)
+        })
+        .await
     }
 
     async fn open_link(&self, opening: LinkOpening) -> Result<LinkOpened, LinkError> {

@@ -103,7 +103,18 @@ pub struct Joined {
     pub now: Timestamp,
 }
 
-/// One connection of a node. Each used ticket raises the epoch; a lower one is fenced.
+/// A used ticket of a surface that is no link: the node is in, and its link stays what it is.
+#[derive(Clone, Debug)]
+pub struct Entered {
+    /// Whose ticket it was.
+    pub node: NodeName,
+    /// The node's person.
+    pub person: Member,
+    /// Whether this ticket registered the node.
+    pub first_join: bool,
+}
+
+/// One connection of a node. Each ticket used for one raises the epoch; a lower one is fenced.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Whose.

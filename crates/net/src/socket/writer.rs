@@ -1,6 +1,7 @@
 //! The writing half: one task, one bounded queue, one flush for all that waits together.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::SinkExt;
@@ -127,13 +128,14 @@ async fn write(
 ) -> Result<(), Error> {
     let mut ping = pings(bounds);
     let mut batch = Vec::new();
+    let mut wanted = pin!(closing.wanted());
     let close = loop {
         tokio::select! {
             taken = waiting.recv_many(&mut batch, bounds.waiting_frames_max) => {
                 if taken == 0 {
                     // Nobody is left to write; the last one may have said how to close.
                     closing.want(Close::new(Close::NORMAL, ""));
-                    break closing.wanted().await;
+                    break wanted.await;
                 }
                 write_together(sink, &mut batch).await?;
             }
@@ -141,7 +143,7 @@ async fn write(
                 feed(sink, Message::Ping(Bytes::new())).await?;
                 sink.flush().await?;
             }
-            close = closing.wanted() => break close,
+            close = &mut wanted => break close,
         }
     };
     waiting.close();

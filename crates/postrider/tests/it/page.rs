@@ -12,6 +12,10 @@ fn web() -> PathBuf {
 
 /// Runs a program of Node in `web/`; what it said is the failure's text.
 fn node(args: &[&str]) {
+    node_with(args, &[]);
+}
+
+fn node_with(args: &[&str], env: &[(&str, &str)]) {
     let tools = web().join("node_modules/vite");
     assert!(
         tools.is_dir(),
@@ -22,6 +26,7 @@ fn node(args: &[&str]) {
         .current_dir(web())
         .env("POSTRIDER_BIN", env!("CARGO_BIN_EXE_postrider"))
         .env("NO_COLOR", "1")
+        .envs(env.iter().copied())
         .output()
         .unwrap();
     let (said, complained) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
@@ -77,6 +82,15 @@ fn the_pages_client_keeps_each_rule_of_fetch_and_subscribe() {
 #[test]
 fn a_browser_shows_each_row_of_a_conversation_once_in_order() {
     node(&["--test", "e2e/talk.test.mjs"]);
+}
+
+/// The scenarios of the page alone: what differs is the store behind the broker.
+#[test]
+fn a_browser_shows_each_row_once_before_a_broker_on_postgres() {
+    let database = testkit::postgres::Database::create().unwrap();
+    let store = database.url();
+    let args = ["--test", "--test-name-pattern=^2[4-7]", "e2e/talk.test.mjs"];
+    node_with(&args, &[("PAGE_STORE", store.as_str())]);
 }
 
 #[test]

@@ -2,12 +2,11 @@
 
 use super::door::{Ids, Sender};
 use super::{Measured, Request, Row, Table, round as all_at_once};
-use crate::build;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use testkit::bin::{Binary, Home};
+use testkit::bin::Home;
 use testkit::process::{Channel, Process};
 use testkit::stopwatch::Stopwatch;
 use testkit::wait_for;
@@ -31,9 +30,7 @@ pub struct Place {
 impl Place {
     /// Joined, and the broker gone again.
     pub fn open(request: &Request<'_>) -> anyhow::Result<Self> {
-        // What a quick run measures means nothing, so it may use what proofs have built.
-        let built = if request.quick { build::faulted } else { build::dist };
-        let binary = Binary::at(built(request.workspace)?);
+        let binary = request.binary()?;
         let (home, broker_home) = (Home::new(binary.clone())?, Home::new(binary)?);
         let listen = format!("127.0.0.1:{}", testkit::port::free()?);
         let (broker, told) = serve(&broker_home, &listen)?;

@@ -4,23 +4,9 @@ use anyhow::{Context, bail, ensure};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
-use testkit::redis::Private;
 
 /// One connection.
 pub struct Stream(BufReader<TcpStream>);
-
-/// Every write is synced before it is answered.
-pub fn make_durable(server: &Private) -> anyhow::Result<()> {
-    for setting in ["appendfsync always", "auto-aof-rewrite-percentage 0", "appendonly yes"] {
-        let answer = server.ask(&format!("CONFIG SET {setting}"))?;
-        ensure!(answer == ["OK"], "CONFIG SET {setting}: {answer:?}");
-    }
-    testkit::wait::wait_for("the append-only file", Duration::from_secs(30), || {
-        let info = server.ask("INFO persistence").ok()?.concat();
-        info.contains("aof_rewrite_in_progress:0").then_some(())
-    })?;
-    Ok(())
-}
 
 /// Host and port of a URL.
 pub fn address_of(url: &str) -> String {
@@ -42,20 +28,23 @@ impl Stream {
         self.bulk()
     }
 
-    /// Waits for the row after `last`; answers with its id.
-    pub fn next(&mut self, key: &str, last: &str) -> anyhow::Result<String> {
-        self.ask(&["XREAD", "COUNT", "1", "BLOCK", "20000", "STREAMS", key, last])?;
-        // One stream, of two things: its key and its rows; one row, of two things: its id and its fields.
+    /// Waits for rows after `last`; answers with their ids and texts.
+    pub fn next(&mut self, key: &str, last: &str) -> anyhow::Result<Vec<(String, String)>> {
+        self.ask(&["XREAD", "COUNT", "1000", "BLOCK", "20000", "STREAMS", key, last])?;
+        // One stream, of two things: its key and its rows; each row, of two things: its id and its fields.
         self.array()?;
         self.array()?;
         self.bulk()?;
-        self.array()?;
-        self.array()?;
-        let id = self.bulk()?;
+        let mut rows = Vec::new();
         for _ in 0..self.array()? {
-            self.bulk()?;
+            self.array()?;
+            let (id, mut text) = (self.bulk()?, String::new());
+            for _ in 0..self.array()? {
+                text = self.bulk()?;
+            }
+            rows.push((id, text));
         }
-        Ok(id)
+        Ok(rows)
     }
 
     fn ask(&mut self, words: &[&str]) -> anyhow::Result<()> {

@@ -1,7 +1,5 @@
 //! Relays of the real binary: one before an API that answers, one before nothing.
 
-use crate::bench::Request;
-use crate::build;
 use anyhow::Context;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -19,17 +17,6 @@ pub struct Relay {
     address: SocketAddr,
     _process: Process,
     _home: Home,
-}
-
-/// The binary to measure: one that is named, so that a run costs no build, or one built for it.
-pub fn binary(request: &Request<'_>) -> anyhow::Result<Binary> {
-    let named = if request.quick { Binary::from_env() } else { Binary::shipped() };
-    if let Ok(named) = named {
-        return Ok(named);
-    }
-    // What a quick run measures means nothing, so it may use what proofs have built.
-    let built = if request.quick { build::faulted } else { build::dist };
-    Ok(Binary::at(built(request.workspace)?))
 }
 
 impl Relay {

@@ -5,15 +5,19 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use net::Secret;
+use net::client::ClientError;
 use net::socket::Bounds;
 use serde_json::{Value, json};
+use wire::auth::{AUDIENCE_LINK, AUDIENCE_SUBSCRIBE};
 
 use super::stage::{Stage, Subscriber, on_both_stores};
+use crate::node::accepted;
 
 on_both_stores! {
     a_key_signs_one_browser_in_and_the_cookie_is_its_session
     a_browser_writes_only_from_the_doors_own_page
     a_ticket_opens_one_socket
+    a_nodes_ticket_lets_its_person_follow_and_leaves_its_link
     a_session_that_ends_takes_its_tickets_and_requests_along
 }
 
@@ -134,4 +138,27 @@ async fn a_session_that_ends_takes_its_tickets_and_requests_along(stage: Stage) 
     assert!(refused.map(|_| ()).unwrap_err().to_string().contains("invalid_ticket"));
     browser.cookie = cookie;
     assert_eq!(browser.own(Method::GET, "/v1/session", None).await.0, 401);
+}
+
+async fn a_nodes_ticket_lets_its_person_follow_and_leaves_its_link(stage: Stage) {
+    let node = stage.scene.joined("lab").await;
+    let mut link = node.link().await;
+    let jane = stage.member("jane").await;
+    let log = jane.fill("@lab", 0, 2).await;
+    let client = stage.scene.client();
+    let open = async |path: &str, ticket: &Secret| client.upgrade(path, ticket, Bounds::default()).await;
+    let code = |refused: ClientError| refused.code().map(|code| code.code());
+    let ticket = node.ticket_for(AUDIENCE_SUBSCRIBE).await.unwrap();
+    let elsewhere = open("/v1/link", &ticket).await.err().unwrap();
+    assert_eq!(code(elsewhere), Some("invalid_ticket"), "one surface");
+    let mut follower = Subscriber::over(open("/v1/subscribe", &ticket).await.unwrap()).await;
+    let again = open("/v1/subscribe", &ticket).await.err().unwrap();
+    assert_eq!(code(again), Some("ticket_already_used"));
+    let of_a_link = node.ticket_for(AUDIENCE_LINK).await.unwrap();
+    assert_eq!(code(open("/v1/subscribe", &of_a_link).await.err().unwrap()), Some("invalid_ticket"));
+    follower.subscribe(&log, "", "s").await;
+    assert_eq!(follower.caught_up().await.0, ["0", "1"]);
+    jane.fill("@lab", 2, 1).await;
+    assert_eq!(follower.texts(1).await, ["2"]);
+    accepted(link.send_one("@jane", "still", "the link is still the node's").await);
 }

@@ -1,11 +1,13 @@
 //! A broker with members who have tokens, and a raw subscriber.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use http::Method;
-use ledger::{Follower, Ledger, NewToken, PostgresLedger, Role, Scopes, SecretHash};
-use model::{ConversationId, Cursor, MemberId, MemberKind, OsEntropy};
+use ledger::conformance::town;
+use ledger::{Follower, LaneSubmission, Ledger, NewToken, PostgresLedger, Role, Scopes, SecretHash, Via};
+use model::{Clock, ConversationId, Cursor, MemberId, MemberKind, OsEntropy, SystemClock, Timestamp};
 use net::Secret;
 use net::client::{Ask, Client, ClientError};
 use net::socket::{Bounds, Close, Ended, Reader, Writer};
@@ -19,12 +21,38 @@ use crate::scene::{Props, Scene};
 
 /// Whatever takes longer will not come.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Rows written in one transaction.
+const MANY: usize = 500;
 
 /// One broker, or two over one PostgreSQL.
 pub struct Stage {
     pub scene: Scene,
     pub other: Option<Scene>,
+    clock: StoreClock,
     _database: Option<Database>,
+}
+
+/// The hand on the clock that dates messages.
+enum StoreClock {
+    Sqlite(Arc<Shifted>),
+    /// One for each broker.
+    Postgres(Vec<Arc<PostgresLedger>>),
+}
+
+/// The machine's clock, and how far it is set back.
+struct Shifted {
+    clock: SystemClock,
+    back_us: AtomicI64,
+}
+
+impl Clock for Shifted {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock.now().as_micros() - self.back_us.load(Ordering::Relaxed))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
 }
 
 /// A member with a token.
@@ -65,21 +93,49 @@ pub(crate) use on_both_stores;
 
 impl Stage {
     pub async fn sqlite() -> Self {
-        Self::with(Props::default()).await
-    }
-
-    pub async fn with(props: Props) -> Self {
-        Self { scene: Scene::with(props).await, other: None, _database: None }
+        let clock = Arc::new(Shifted { clock: SystemClock::start(), back_us: AtomicI64::new(0) });
+        let scene = Scene::with(Props { clock: clock.clone(), ..Props::default() }).await;
+        Self { scene, other: None, clock: StoreClock::Sqlite(clock), _database: None }
     }
 
     pub async fn postgres() -> Self {
         let database = Database::create().unwrap();
-        let over = async || {
-            let ledger = PostgresLedger::open(&database.url(), Arc::new(OsEntropy)).await.unwrap();
-            Scene::over(Arc::new(ledger), Props::default()).await.unwrap()
-        };
-        let (scene, other) = (over().await, over().await);
-        Self { scene, other: Some(other), _database: Some(database) }
+        let open =
+            async || Arc::new(PostgresLedger::open(&database.url(), Arc::new(OsEntropy)).await.unwrap());
+        let ledgers = vec![open().await, open().await];
+        let over = async |place: usize| Scene::over(ledgers[place].clone(), Props::default()).await.unwrap();
+        let (scene, other) = (over(0).await, over(1).await);
+        Self { scene, other: Some(other), clock: StoreClock::Postgres(ledgers), _database: Some(database) }
+    }
+
+    /// The same books behind a broker with other props; the first one stays beside it.
+    pub async fn behind(self, props: Props) -> Self {
+        let scene = Scene::over(self.scene.ledger.clone(), props).await.unwrap();
+        Self { scene, other: Some(self.scene), ..self }
+    }
+
+    /// Sets the clock of the store back.
+    pub fn set_back(&self, span: Duration) {
+        let micros = i64::try_from(span.as_micros()).unwrap();
+        match &self.clock {
+            StoreClock::Sqlite(clock) => drop(clock.back_us.fetch_add(micros, Ordering::Relaxed)),
+            StoreClock::Postgres(ledgers) => ledgers.iter().for_each(|ledger| ledger.shift_clock(-micros)),
+        }
+    }
+
+    /// Writes `count` numbered rows to `#t` as a member the broker hosts, many to a transaction.
+    pub async fn write_many(&self, name: &str, count: usize) {
+        let sender = self.ledger().member_named(&name.parse().unwrap()).await.unwrap().unwrap().id;
+        for from in (0..count).step_by(MANY) {
+            let row = |n: usize| {
+                let (id, body) = (format!("many{n}"), n.to_string());
+                let envelope = json!({"client_message_id": id, "to": "#t", "body": body});
+                let message = town::text("#t", &id, &body);
+                ledger::Submission { envelope: envelope.to_string().into_bytes(), ..message }
+            };
+            let messages = (from..count.min(from + MANY)).map(row).collect();
+            self.ledger().accept(LaneSubmission { via: Via::Broker, sender, messages }).await.unwrap();
+        }
     }
 
     pub fn ledger(&self) -> &dyn Ledger {

@@ -13,6 +13,7 @@ use super::super::session::{self, CONNECTIONS_MAX, Core, Use};
 use super::super::trouble::PostgresError;
 use super::super::wake::Wake;
 use super::PostgresLedger;
+use crate::regressed::Regressions;
 
 impl PostgresLedger {
     /// Connects to the database at `url`, brings its tables up to date and starts the writers.
@@ -20,7 +21,8 @@ impl PostgresLedger {
         let config = session::address(url)?;
         let pool = session::pool(config.clone(), CONNECTIONS_MAX, Use::Anything)?;
         let writers = session::pool(config.clone(), WRITERS + READERS, Use::Accepts)?;
-        let core = Arc::new(Core { pool, writers, entropy, clock_shift: AtomicI64::new(0) });
+        let (clock_shift, regressions) = (AtomicI64::new(0), Regressions::new());
+        let core = Arc::new(Core { pool, writers, entropy, clock_shift, regressions });
         let mut client = core.connection().await.map_err(PostgresError::from)?;
         schema::migrate(&mut client).await?;
         drop(client);

@@ -1,0 +1,45 @@
+//! The way to the file, and what jobs take along.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::sqlite::{Db, OpenError, Options};
+use model::{Clock, Entropy, Timestamp};
+use tokio::sync::watch;
+
+use super::super::schema::SCHEMA;
+use super::{SqliteLedger, run};
+use crate::regressed::Regressions;
+
+/// Time and randomness, as jobs take them along.
+#[derive(Clone)]
+pub(in super::super) struct World {
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub regressions: Regressions,
+}
+
+impl World {
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl SqliteLedger {
+    /// Opens the file, or makes it.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
+        Ok(Self::with(Db::open(Options::new(path, SCHEMA))?, clock, entropy))
+    }
+
+    /// A ledger over an engine opened with [`SCHEMA`]: for simulations and other bounds.
+    pub fn with(db: Db, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        let world = World { clock, entropy, regressions: Regressions::new() };
+        let (accepts, look_ups) = (run::accepts(&world), run::look_ups());
+        Self { db, world, committed: watch::Sender::new(()), accepts, look_ups }
+    }
+
+    /// The engine, for its counters and for closing it.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+}
