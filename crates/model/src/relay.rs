@@ -12,7 +12,7 @@ mod settle;
 mod withdraw;
 
 pub use breaker::{Breaker, BreakerState};
-pub use precondition::{Precondition, effective};
+pub use precondition::{Base, Precondition, effective};
 pub use settle::{Answer, Fenced, Move, conclude, settle};
 pub use withdraw::{Cancel, Retry, cancel, retry};
 

@@ -23,6 +23,7 @@ mod config;
 mod drain;
 mod forward;
 mod head;
+mod keep;
 mod live;
 mod memory;
 mod online;

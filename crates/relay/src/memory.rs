@@ -1,14 +1,18 @@
-//! What passed a moment ago: entity tags, and bodies without a key. Both are aids; losing them costs a stricter
-//! condition or a missing hint, never a write.
+//! What passed a moment ago: entity tags, states of resources, and bodies without a key. All are aids; losing them
+//! costs a stricter condition, a column of a conflict or a hint, never a write.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
 use model::{Fingerprint, RowId, Timestamp, limits};
 
 /// The last tag seen of each path.
 pub(crate) struct Tags(Mutex<Recent<String, String>>);
+
+/// The last state seen of each path, with its tag. Nothing of it reaches the disk before it was scanned.
+pub(crate) struct Bases(Mutex<Recent<String, (String, Bytes)>>);
 
 /// The bodies of the last minute.
 pub(crate) struct Twins(Mutex<Recent<(String, Fingerprint), (RowId, Timestamp)>>);
@@ -43,6 +47,12 @@ impl Default for Tags {
     }
 }
 
+impl Default for Bases {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(limits::RELAY_BASES_MAX)))
+    }
+}
+
 impl Default for Twins {
     fn default() -> Self {
         Self(Mutex::new(Recent::new(limits::RELAY_TWINS_MAX)))
@@ -58,6 +68,19 @@ impl Tags {
     /// The last tag of `path`.
     pub(crate) fn of(&self, path: &str) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(path).cloned()
+    }
+}
+
+impl Bases {
+    /// `path` was seen with `tag` and this content.
+    pub(crate) fn saw(&self, path: String, tag: String, content: Bytes) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(path, (tag, content));
+    }
+
+    /// The content of `path` under `tag`, if that was the last one seen.
+    pub(crate) fn of(&self, path: &str, tag: &str) -> Option<Bytes> {
+        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.map.get(path).filter(|(seen, _)| seen == tag).map(|(_, content)| content.clone())
     }
 }
 
@@ -89,6 +112,14 @@ mod tests {
             (recent.map.get(&1), recent.map.get(&2), recent.map.get(&3)),
             (None, Some(&'c'), Some(&'d'))
         );
+    }
+
+    #[test]
+    fn a_state_is_remembered_for_its_own_tag() {
+        let bases = Bases::default();
+        bases.saw("/tasks/1".into(), "\"1\"".into(), Bytes::from_static(b"{}"));
+        assert_eq!(bases.of("/tasks/1", "\"1\""), Some(Bytes::from_static(b"{}")));
+        assert_eq!((bases.of("/tasks/1", "\"2\""), bases.of("/tasks/2", "\"1\"")), (None, None));
     }
 
     #[test]
