@@ -61,7 +61,7 @@ CREATE TABLE envelope (
 ) STRICT;
 
 CREATE INDEX envelope_key ON envelope (order_key, place, local_seq) WHERE status < 2;
-CREATE INDEX envelope_scope ON envelope (scope, barrier, place, local_seq) WHERE status < 2;
+CREATE INDEX envelope_barrier ON envelope (scope, place, local_seq) WHERE status < 2 AND barrier = 1;
 CREATE INDEX envelope_queued ON envelope (place, local_seq) WHERE status = 0;
 CREATE INDEX envelope_review ON envelope (status, scope) WHERE status > 2;
 CREATE INDEX envelope_done ON envelope (ended_at) WHERE status = 2;
@@ -71,7 +71,8 @@ CREATE INDEX envelope_age ON envelope (queued_at) WHERE status = 0 AND ending IS
 CREATE TABLE envelope_body (
     local_seq INTEGER PRIMARY KEY,
     body      BLOB NOT NULL,
-    theirs    BLOB
+    theirs    BLOB,
+    base      BLOB
 ) STRICT;
 
 CREATE VIEW envelope_text AS SELECT

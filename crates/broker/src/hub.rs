@@ -54,7 +54,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(plan::resolve_decision))
         .routes(routes!(plan::create_workplan, records::workplans::list))
         .routes(routes!(records::workplans::one, plan::patch_workplan, records::workplans::remove))
-        .routes(routes!(messages::send))
+        .routes(routes!(messages::send, messages::list))
         .routes(routes!(messages::read))
         .routes(routes!(keys::status))
         .routes(routes!(keys::health))
@@ -81,7 +81,7 @@ fn other_spellings() -> OpenApiRouter<Arc<Shared>> {
             "/hub/workstreams/{id}",
             get(workplans::one).patch(plan::patch_workplan).delete(workplans::remove),
         )
-        .route("/hub/messages", post(messages::send))
+        .route("/hub/messages", post(messages::send).get(messages::list))
         .route("/hub/messages/{id}/read/", patch(messages::read))
         .route("/hub/health/", get(keys::health))
 }

@@ -250,6 +250,7 @@ macro_rules! conformance {
                 ce21_a_copy_that_may_be_forgotten_is_refused
                 a_key_is_kept_for_its_days_and_forgotten_in_bounded_rounds
                 a_message_is_read_by_its_recipient_once
+                a_readers_messages_lead_back_to_the_first_and_are_no_others
                 a_messages_id_is_a_key_too
             ]
         }

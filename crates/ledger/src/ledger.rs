@@ -147,6 +147,14 @@ pub trait Ledger: Send + Sync {
         limit: usize,
     ) -> Result<Option<History>, HistoryError>;
 
+    /// Messages of every log the reader may read, newest first, numbered below `before`.
+    async fn messages(
+        &self,
+        reader: MemberId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<MessagePage, StorageError>;
+
     /// All topics and the reader's own direct conversations, last active first.
     async fn conversations(
         &self,

@@ -52,7 +52,7 @@ pub use types::manage::{ApiToken, NewToken, Pruned, Registered, Scopes, TokenId}
 pub use types::mesh::{ConnectionPolicy, IssuerSeed, Member, Mesh, MeshSetup, Policies, Role, TopicPolicy};
 pub use types::read::{
     Awaiting, ConversationKind, ConversationName, ConversationRow, ConversationState, History, HistoryPage,
-    HistoryRow, Log, Place, TopicRow,
+    HistoryRow, Log, MessagePage, MessageRow, Place, TopicRow,
 };
 pub use types::status::{Fence, StatusQuestion};
 pub use types::wayin::{

@@ -10,7 +10,7 @@ use model::{
     MessageId, Priority, RowId, Timestamp, TurnId,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Row, ToSql};
+use rusqlite::{Row, RowIndex, ToSql};
 
 /// A type that fills one column.
 pub(crate) trait Stored: Sized {
@@ -37,8 +37,8 @@ impl<T: Stored> ToSql for Sql<'_, T> {
     }
 }
 
-/// The column of that name.
-pub(crate) fn get<T: Stored>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+/// The column of that name, or at that place.
+pub(crate) fn get<T: Stored>(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<T> {
     Ok(row.get::<_, Loaded<T>>(column)?.0)
 }
 

@@ -20,7 +20,7 @@ mod store;
 pub use claim::{Claims, Taken, Task};
 pub use open::{Envelopes, RELAY_SCHEMA, SetAside};
 pub use operate::{OperateError, Successor, Withdrawn};
-pub use read::{Ahead, Count, OpenKey};
+pub use read::{Ahead, Bodies, Count, OpenKey};
 pub use row::{Envelope, Response, Source};
 pub use settle::{Heard, Settled, Telling};
 pub use store::{NewEnvelope, Start, Stored};

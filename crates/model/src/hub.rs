@@ -11,5 +11,5 @@ mod record;
 pub use key::{
     KeyAnswer, KeyVerdict, KnownKey, is_too_old, key_expires_at, key_status, look_up, request_fingerprint,
 };
-pub use precondition::{Precondition, PreconditionFailed};
+pub use precondition::{Precondition, PreconditionFailed, instant_line, instant_of};
 pub use record::{Change, Held, Judged, RecordId, RecordKind, Refusal, Standing, judge};

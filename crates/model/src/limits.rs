@@ -241,6 +241,8 @@ pub const HUB_COPY_DAYS_MAX: u32 = HUB_KEY_DAYS - 1;
 pub const HUB_SYNC_TASKS_MAX: usize = 512;
 /// Writes of one hub transaction on PostgreSQL: bounds the time the first of them waits for the last.
 pub const HUB_BATCH_MAX: usize = 64;
+/// Messages one read of a list over all logs looks at, whoever may read them.
+pub const MESSAGES_SCANNED_MAX: i64 = 10_000;
 /// Lines of a relay's route table.
 pub const RELAY_ROUTES_MAX: usize = 1_000;
 /// Places a refusal of a secret-bearing body names.
@@ -285,8 +287,12 @@ pub const BREAKER_FAILURES_MAX: u32 = 3;
 pub const BREAKER_PROBE_EVERY: Duration = Duration::from_secs(2);
 /// The answer to a look at the upstream's health.
 pub const RELAY_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Connections kept open to a door that requests are handed on to, between two requests.
+pub const PASS_IDLE_CONNECTIONS_MAX: usize = 256;
 /// Entity tags a relay remembers; the oldest goes.
 pub const RELAY_TAGS_MAX: usize = 10_000;
+/// States of resources a relay remembers for the writes asked on them, of at most `RELAY_THEIRS_BYTES_MAX` each.
+pub const RELAY_BASES_MAX: usize = 256;
 /// A caller without a key that repeats a body within this time is told so.
 pub const RELAY_TWIN_WINDOW: Duration = Duration::from_secs(60);
 /// Bodies of the last minute a relay compares with; the oldest goes.

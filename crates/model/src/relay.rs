@@ -14,7 +14,7 @@ mod withdraw;
 
 pub use breaker::{Breaker, BreakerState};
 pub use explain::{Help, Hold, Life, Said, explain};
-pub use precondition::{Precondition, effective};
+pub use precondition::{Base, Precondition, effective};
 pub use settle::{Answer, Fenced, Move, conclude, settle};
 pub use withdraw::{Cancel, Retry, cancel, retry};
 

@@ -79,7 +79,7 @@ impl Drainer {
         }
         if !self.may_send().await? {
             self.age().await?;
-            return Ok(LOOK_EVERY);
+            return Ok(self.until_look());
         }
         let mut free = limits::RELAY_LANES_MAX.saturating_sub(self.under_way.len());
         while free > 0 {
@@ -120,9 +120,9 @@ impl Drainer {
             BreakerState::Open(Duration::ZERO) => {
                 let _ = self.shared.upstream.probe().await;
             }
-            BreakerState::Open(due) => return due.min(LOOK_EVERY),
+            BreakerState::Open(_) => {}
         }
-        LOOK_EVERY
+        self.until_look()
     }
 
     /// Whether the upstream answers, is the right one, and nobody asked to pause.
@@ -192,6 +192,17 @@ impl Drainer {
             while self.envelopes.trim(self.shared.clock.now()).await? == limits::SWEEP_ROWS_MAX {}
         }
         Ok(())
+    }
+
+    /// Until the upstream may be looked at again.
+    fn until_look(&self) -> Duration {
+        match self.shared.upstream.breaker() {
+            // While a person is awaited nobody looks, however long it has been due.
+            BreakerState::Open(due) if self.shared.standing().paused.is_none() => {
+                due.clamp(PACE_SLACK, LOOK_EVERY)
+            }
+            BreakerState::Open(_) | BreakerState::Closed => LOOK_EVERY,
+        }
     }
 
     fn until(&self, due: Option<model::Timestamp>) -> Duration {

@@ -65,7 +65,7 @@ fn hold(shared: &Shared, row: &Envelope, ahead: Ahead) -> Hold {
     match (paused, ahead) {
         (true, _) => Hold::Paused,
         (false, Ahead { conflicts: 1.., .. }) => Hold::Conflict,
-        (false, _) if shared.upstream.away_for().is_some() => Hold::Away,
+        (false, _) if shared.upstream.word().away_for.is_some() => Hold::Away,
         (false, Ahead { older: 1.., .. }) => Hold::Older,
         (false, Ahead { older: 0, .. }) if delayed => Hold::Delayed,
         (false, Ahead { older: 0, .. }) => Hold::Nothing,

@@ -1,7 +1,8 @@
 //! Passing a request on, and its answer back.
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::response::Response;
+use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
@@ -12,7 +13,10 @@ use wire::relay::RELAY_HEADER;
 use crate::head;
 
 /// The upstream's answer as it is, marked as forwarded.
-pub(crate) fn answer(answer: http::Response<Incoming>) -> Response {
+pub(crate) fn answer<B>(answer: http::Response<B>) -> Response
+where
+    B: HttpBody<Data = Bytes, Error = hyper::Error> + Send + 'static,
+{
     let (mut parts, body) = answer.into_parts();
     head::strip_hop(&mut parts.headers);
     parts.headers.insert(RELAY_HEADER, HeaderValue::from_static("forwarded"));

@@ -24,6 +24,7 @@ mod drain;
 mod explain;
 mod forward;
 mod head;
+mod keep;
 mod live;
 mod memory;
 mod online;

@@ -8,11 +8,12 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
-use http::header::{CONTENT_LENGTH, ETAG, EXPECT, HeaderMap, IF_MATCH};
+use http::header::{CONTENT_LENGTH, ETAG, EXPECT, HeaderMap, IF_MATCH, IF_UNMODIFIED_SINCE};
 use http_body_util::BodyExt;
 use mailbox::relay::{
     Envelope, Envelopes, Heard, NewEnvelope, Response as Kept, Source, Start, Stored, Telling,
 };
+use model::error::Malformed;
 use model::relay::{Answer, BreakerState, Outcome, Precondition};
 use model::route_class::{NormalPath, OrderKey, Route, RouteClass};
 use model::secrets::{Allowed, looks_secret, scan_json};
@@ -35,9 +36,15 @@ const TURN_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A write as it will be stored and sent.
 struct Asked {
     new: NewEnvelope,
+    held: Held,
+}
+
+/// What sends it once it is stored, or without that.
+struct Held {
     parts: http::request::Parts,
     body: Bytes,
     lends: Lends,
+    order_key: OrderKey,
     minted: bool,
     speaker: String,
 }
@@ -153,11 +160,14 @@ fn ask(
         source.session.clone().or_else(|| source.agent.clone()).unwrap_or_else(|| "host".to_owned());
     let order_key = resource.unwrap_or_else(|| OrderKey::session(&speaker, &route.pattern));
     let (minted, twin) = (named.is_none(), shared.twins.twin(&speaker, fingerprint, now));
-    let asked_condition = headers.get(IF_MATCH).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    let Ok(asked_condition) = condition_of(headers) else {
+        return Err(cannot(*parts, body, Some(order_key), Why::Online));
+    };
     let chains = route.class == RouteClass::Replace && asked_condition.is_none();
     let normal = NormalPath::parse(&path).map(|path| path.to_string()).unwrap_or_default();
     let precondition = (route.class == RouteClass::Replace)
         .then(|| Precondition::of(asked_condition, shared.tags.of(&normal), shared.upstream.now()));
+    let base = precondition.as_ref().and_then(|condition| base_of(shared, &normal, condition));
     let new = NewEnvelope {
         idempotency_key: named.unwrap_or_else(|| RowId::mint(now, &*shared.entropy).to_string()),
         fingerprint,
@@ -173,11 +183,31 @@ fn ask(
         created_at: shared.upstream.now(),
         possible_duplicate_of: twin.filter(|_| minted),
         body: body.to_vec(),
+        base,
     };
     if new.precondition.as_ref().is_some_and(|condition| looks_secret(&condition.to_text())) {
         return Err(cannot(*parts, body, Some(new.order_key), Why::Secret(vec!["If-Match".to_owned()])));
     }
-    Ok(Box::new(Asked { new, parts: *parts, body, lends, minted, speaker }))
+    let order_key = new.order_key.clone();
+    let held = Held { parts: *parts, body, lends, order_key, minted, speaker };
+    Ok(Box::new(Asked { new, held }))
+}
+
+/// The caller's own condition. A tag is exact and wins; an instant nobody can read cannot be kept.
+fn condition_of(headers: &HeaderMap) -> Result<Option<Precondition>, Malformed> {
+    let line = |name| headers.get(name).and_then(|line| line.to_str().ok());
+    if let Some(tag) = line(IF_MATCH) {
+        return Ok(Some(Precondition::Match(tag.to_owned())));
+    }
+    line(IF_UNMODIFIED_SINCE).map(|at| hub::instant_of(at).map(Precondition::UnmodifiedSince)).transpose()
+}
+
+/// What passed here under that condition, when it may be kept: a conflict shows it as what was there.
+fn base_of(shared: &Shared, path: &str, condition: &Precondition) -> Option<Vec<u8>> {
+    let Precondition::Match(tag) = condition else { return None };
+    let content = shared.bases.of(path, tag)?;
+    let clean = scan_json(&content, Allowed::default()).is_ok_and(|found| found.is_empty());
+    clean.then(|| content.to_vec())
 }
 
 fn cannot(parts: http::request::Parts, body: Bytes, resource: Option<OrderKey>, why: Why) -> Cannot {
@@ -186,28 +216,28 @@ fn cannot(parts: http::request::Parts, body: Bytes, resource: Option<OrderKey>, 
 
 /// Finds the write's place in its order: first and on its way, or behind others with a receipt.
 async fn place(shared: &Shared, envelopes: &Envelopes, asked: Asked) -> Response {
-    let (key, class) = (asked.new.order_key.clone(), asked.new.route_class);
+    let (key, class) = (&asked.held.order_key, asked.new.route_class);
     let bytes = asked.new.body.len() as u64;
     let first = match shared.upstream.breaker() {
         BreakerState::Open(_) => Place::Behind(0),
-        BreakerState::Closed => wait_for_turn(shared, &key, class, bytes).await,
+        BreakerState::Closed => wait_for_turn(shared, key, class, bytes).await,
     };
     match first {
         Place::First => forward_live(shared, envelopes, asked, bytes).await,
-        Place::Behind(_) | Place::Blocked(_) => match shared.board.enter_last(&key, bytes, shared.room()) {
+        Place::Behind(_) | Place::Blocked(_) => match shared.board.enter_last(key, bytes, shared.room()) {
             Place::Behind(before) | Place::Blocked(before) => park(shared, envelopes, asked, before).await,
             Place::First => unreachable!("the last place is never the first one"),
-            Place::NoRoom => without_room(shared, asked).await,
+            Place::NoRoom => without_room(shared, asked.held).await,
         },
-        Place::NoRoom => without_room(shared, asked).await,
+        Place::NoRoom => without_room(shared, asked.held).await,
     }
 }
 
 /// Nothing can be stored: it passes while the upstream answers, and is refused otherwise.
-async fn without_room(shared: &Shared, asked: Asked) -> Response {
-    let request = Request::from_parts(asked.parts, Body::from(asked.body));
-    let resource = Some(asked.new.order_key).filter(|key| key.scope() != "append");
-    online::write(shared, request, resource, Why::NoRoom, asked.lends).await
+async fn without_room(shared: &Shared, held: Held) -> Response {
+    let request = Request::from_parts(held.parts, Body::from(held.body));
+    let resource = Some(held.order_key).filter(|key| key.scope() != "append");
+    online::write(shared, request, resource, Why::NoRoom, held.lends).await
 }
 
 async fn wait_for_turn(shared: &Shared, key: &OrderKey, class: RouteClass, bytes: u64) -> Place {
@@ -231,27 +261,31 @@ async fn wait_for_turn(shared: &Shared, key: &OrderKey, class: RouteClass, bytes
 
 /// Stores it to wait.
 async fn park(shared: &Shared, envelopes: &Envelopes, asked: Asked, before: u64) -> Response {
-    let (key, bytes) = (asked.new.order_key.clone(), asked.new.body.len() as u64);
-    match envelopes.store(asked.new.clone(), Start::Waiting, shared.clock.now()).await {
+    let Asked { new, held } = asked;
+    let bytes = new.body.len() as u64;
+    match envelopes.store(new, Start::Waiting, shared.clock.now()).await {
         Ok(Stored::New(envelope)) => {
-            note(shared, &asked, &envelope);
-            shared.wake.notify_one();
+            note(shared, &held, &envelope);
+            // Nothing leaves while the upstream is away, and the drainer looks by itself whether it is back.
+            if let BreakerState::Closed = shared.upstream.breaker() {
+                shared.wake.notify_one();
+            }
             receipt::queued(&envelope, before)
         }
         Ok(Stored::Known { envelope, matches }) => {
-            shared.board.leave(&key, bytes);
-            known(shared, asked, &envelope, matches).await
+            shared.board.leave(&held.order_key, bytes);
+            known(shared, held, &envelope, matches).await
         }
         Err(error) => {
-            shared.board.leave(&key, bytes);
+            shared.board.leave(&held.order_key, bytes);
             tracing::error!(%error, "a write could not be stored");
-            without_room(shared, asked).await
+            without_room(shared, held).await
         }
     }
 }
 
 /// The key was used before.
-async fn known(shared: &Shared, asked: Asked, envelope: &Envelope, matches: bool) -> Response {
+async fn known(shared: &Shared, held: Held, envelope: &Envelope, matches: bool) -> Response {
     if !matches {
         return Refusal::plain(ErrorCode::IdempotencyKeyReused).into_response();
     }
@@ -260,38 +294,38 @@ async fn known(shared: &Shared, asked: Asked, envelope: &Envelope, matches: bool
         return receipt::queued(envelope, before);
     }
     // It ended: the upstream itself answers for the key.
-    let request = Request::from_parts(asked.parts, Body::from(asked.body));
-    online::write(shared, request, None, Why::Online, asked.lends).await
+    let request = Request::from_parts(held.parts, Body::from(held.body));
+    online::write(shared, request, None, Why::Online, held.lends).await
 }
 
-fn note(shared: &Shared, asked: &Asked, envelope: &Envelope) {
-    if asked.minted {
+fn note(shared: &Shared, held: &Held, envelope: &Envelope) {
+    if held.minted {
         let (print, id) = (envelope.fingerprint, envelope.envelope_id);
-        shared.twins.note(&asked.speaker, print, id, shared.clock.now());
+        shared.twins.note(&held.speaker, print, id, shared.clock.now());
     }
 }
 
 /// Stores it, then sends it, then settles it.
 async fn forward_live(shared: &Shared, envelopes: &Envelopes, asked: Asked, bytes: u64) -> Response {
-    let key = asked.new.order_key.clone();
-    let envelope = match envelopes.store(asked.new.clone(), Start::Live, shared.clock.now()).await {
+    let Asked { new, held } = asked;
+    let envelope = match envelopes.store(new, Start::Live, shared.clock.now()).await {
         Ok(Stored::New(envelope)) => envelope,
         Ok(Stored::Known { envelope, matches }) => {
-            shared.board.leave(&key, bytes);
-            return known(shared, asked, &envelope, matches).await;
+            shared.board.leave(&held.order_key, bytes);
+            return known(shared, held, &envelope, matches).await;
         }
         Err(error) => {
-            shared.board.leave(&key, bytes);
+            shared.board.leave(&held.order_key, bytes);
             tracing::error!(%error, "a write could not be stored");
-            return without_room(shared, asked).await;
+            return without_room(shared, held).await;
         }
     };
-    note(shared, &asked, &envelope);
+    note(shared, &held, &envelope);
     sqlite::fault::point("relay.before_forward");
-    let mut request = Request::from_parts(asked.parts, Body::from(asked.body));
+    let mut request = Request::from_parts(held.parts, Body::from(held.body));
     request.headers_mut().remove(EXPECT);
     request.headers_mut().remove(CONTENT_LENGTH);
-    online::prepare(shared, request.headers_mut(), asked.lends);
+    online::prepare(shared, request.headers_mut(), held.lends);
     mark(request.headers_mut(), &envelope, envelope.precondition.as_ref());
     let sent = shared.upstream.send(request, shared.config.answer_timeout).await;
     sqlite::fault::point("relay.after_forward");
@@ -309,7 +343,7 @@ pub(crate) fn mark(headers: &mut HeaderMap, envelope: &Envelope, condition: Opti
     put(CREATED_HEADER, &instant(envelope.created_at));
     match condition {
         Some(Precondition::Match(tag)) => put("if-match", tag),
-        Some(Precondition::UnmodifiedSince(at)) => put("if-unmodified-since", &instant(*at)),
+        Some(Precondition::UnmodifiedSince(at)) => put("if-unmodified-since", &hub::instant_line(*at)),
         None => {}
     }
 }

@@ -1,14 +1,19 @@
-//! What passed a moment ago: entity tags, bodies without a key, and keys that left nothing behind. All are aids;
-//! losing them costs a stricter condition, a missing hint or a shorter answer, never a write.
+//! What passed a moment ago: entity tags, states of resources, bodies without a key, and keys that left nothing behind.
+//! All are aids; losing them costs a stricter condition, a column of a conflict, a hint or a shorter answer, never a
+//! write.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
 use model::{ErrorCode, Fingerprint, RowId, Timestamp, limits};
 
 /// The last tag seen of each path.
 pub(crate) struct Tags(Mutex<Recent<String, String>>);
+
+/// The last state seen of each path, with its tag. Nothing of it reaches the disk before it was scanned.
+pub(crate) struct Bases(Mutex<Recent<String, (String, Bytes)>>);
 
 /// The bodies of the last minute.
 pub(crate) struct Twins(Mutex<Recent<(String, Fingerprint), (RowId, Timestamp)>>);
@@ -55,6 +60,12 @@ impl Default for Tags {
     }
 }
 
+impl Default for Bases {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(limits::RELAY_BASES_MAX)))
+    }
+}
+
 impl Default for Twins {
     fn default() -> Self {
         Self(Mutex::new(Recent::new(limits::RELAY_TWINS_MAX)))
@@ -91,6 +102,19 @@ impl Tags {
     }
 }
 
+impl Bases {
+    /// `path` was seen with `tag` and this content.
+    pub(crate) fn saw(&self, path: String, tag: String, content: Bytes) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(path, (tag, content));
+    }
+
+    /// The content of `path` under `tag`, if that was the last one seen.
+    pub(crate) fn of(&self, path: &str, tag: &str) -> Option<Bytes> {
+        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.map.get(path).filter(|(seen, _)| seen == tag).map(|(_, content)| content.clone())
+    }
+}
+
 impl Twins {
     /// Notes that `source` asked for this; answers with what it asked for in the same words within the last minute.
     pub(crate) fn note(&self, source: &str, asked: Fingerprint, id: RowId, now: Timestamp) {
@@ -119,6 +143,14 @@ mod tests {
             (recent.map.get(&1), recent.map.get(&2), recent.map.get(&3)),
             (None, Some(&'c'), Some(&'d'))
         );
+    }
+
+    #[test]
+    fn a_state_is_remembered_for_its_own_tag() {
+        let bases = Bases::default();
+        bases.saw("/tasks/1".into(), "\"1\"".into(), Bytes::from_static(b"{}"));
+        assert_eq!(bases.of("/tasks/1", "\"1\""), Some(Bytes::from_static(b"{}")));
+        assert_eq!((bases.of("/tasks/1", "\"2\""), bases.of("/tasks/2", "\"1\"")), (None, None));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Requests that are never stored: reads, and writes that pass or are refused.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -16,6 +17,7 @@ use net::serve::Connection;
 use wire::relay::PENDING_HEADER;
 
 use crate::config::AuthMode;
+use crate::keep::{self, Kept};
 use crate::receipt::{self, Why};
 use crate::relay::{Lends, Shared};
 use crate::upstream::SendError;
@@ -26,7 +28,7 @@ const READ_TIMEOUT: Duration = limits::LONG_POLL_MAX.saturating_add(limits::ANSW
 
 /// Passes a read on.
 pub(crate) async fn read(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     mut request: Request,
     resource: Option<OrderKey>,
     lends: Lends,
@@ -35,6 +37,7 @@ pub(crate) async fn read(
     let protocol = forward::upgrade_of(&request);
     let caller = protocol.is_some().then(|| hyper::upgrade::on(&mut request));
     let path = resource.is_some().then(|| request.uri().path().to_owned());
+    let method = request.method().clone();
     prepare(shared, request.headers_mut(), lends);
     if let Some(protocol) = protocol {
         forward::ask_upgrade(request.headers_mut(), protocol);
@@ -51,10 +54,11 @@ pub(crate) async fn read(
     {
         return forward::switch(caller, answer, connection.stopping().clone());
     }
-    if let Some(path) = path {
-        remember(shared, &path, answer.headers().get(ETAG));
-    }
-    let mut answer = forward::answer(answer);
+    let tagged = path.and_then(|path| remember(shared, &path, answer.headers().get(ETAG)));
+    let mut answer = match tagged.filter(|_| keep::is_state(&method, &answer)) {
+        Some(tagged) => forward::answer(answer.map(|body| Kept::new(body, tagged, Arc::clone(shared)))),
+        None => forward::answer(answer),
+    };
     let pending = resource.map_or(0, |resource| shared.board.pending(&resource));
     if pending > 0 {
         answer.headers_mut().insert(PENDING_HEADER, pending.into());
@@ -115,14 +119,22 @@ pub(crate) fn prepare(shared: &Shared, headers: &mut http::HeaderMap, lends: Len
     }
 }
 
-/// Keeps the tag of what passed.
-pub(crate) fn remember(shared: &Shared, path: &str, tag: Option<&HeaderValue>) {
-    let (Some(tag), Ok(path)) = (tag.and_then(|tag| tag.to_str().ok()), NormalPath::parse(path)) else {
-        return;
-    };
-    if tag.len() <= limits::RELAY_SOURCE_BYTES_MAX && !model::secrets::looks_secret(tag) {
-        shared.tags.saw(path.to_string(), tag.to_owned());
+/// A path and a tag it was seen with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tagged {
+    pub(crate) path: String,
+    pub(crate) tag: String,
+}
+
+/// Keeps the tag of what passed, and tells what was kept.
+pub(crate) fn remember(shared: &Shared, path: &str, tag: Option<&HeaderValue>) -> Option<Tagged> {
+    let tag = tag?.to_str().ok()?;
+    if tag.len() > limits::RELAY_SOURCE_BYTES_MAX || model::secrets::looks_secret(tag) {
+        return None;
     }
+    let tagged = Tagged { path: NormalPath::parse(path).ok()?.to_string(), tag: tag.to_owned() };
+    shared.tags.saw(tagged.path.clone(), tagged.tag.clone());
+    Some(tagged)
 }
 
 /// Waits a little for older writes of the resource; false when some are left.

@@ -20,7 +20,7 @@ use wire::relay::LOCAL_TOKEN_HEADER;
 use crate::board::{Board, Change, Room};
 use crate::classify::{Plan, classify};
 use crate::config::{AuthMode, Config};
-use crate::memory::{Tags, Twins, Unkept, Unstored};
+use crate::memory::{Bases, Tags, Twins, Unkept, Unstored};
 use crate::upstream::Upstream;
 use crate::{drain, head, live, online};
 
@@ -56,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) envelopes: Option<Envelopes>,
     pub(crate) board: Board,
     pub(crate) tags: Tags,
+    pub(crate) bases: Bases,
     pub(crate) twins: Twins,
     pub(crate) unkept: Unstored,
     pub(crate) clock: Arc<dyn Clock>,
@@ -109,6 +110,7 @@ impl Relay {
             envelopes,
             board,
             tags: Tags::default(),
+            bases: Bases::default(),
             twins: Twins::default(),
             unkept: Unstored::default(),
             clock,

@@ -35,6 +35,23 @@ struct Known {
     tells_time: bool,
     /// Which one answered the last look; nothing after a connection could not be made.
     seen: Option<Seen>,
+    /// When it last answered, with whatever.
+    answered_at: Option<Timestamp>,
+    /// Why the last try since then reached nobody.
+    cause: Option<String>,
+}
+
+/// What is known of it, without a guess about what would happen now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// When it last answered.
+    pub(crate) answered_at: Option<Timestamp>,
+    /// Tries since then that reached nobody.
+    pub(crate) unanswered: u32,
+    /// Why the last of them did not.
+    pub(crate) cause: Option<String>,
+    /// For how long it has not been dialled any more but by the drainer's looks.
+    pub(crate) away_for: Option<Duration>,
 }
 
 /// What a look at the upstream found.
@@ -81,11 +98,14 @@ impl Upstream {
     ) -> Result<Response<Incoming>, SendError> {
         match tokio::time::timeout(timeout, self.pass.send(request)).await {
             Ok(Ok(answer)) => {
-                self.known().breaker.answered();
+                let mut known = self.known();
+                known.breaker.answered();
+                (known.answered_at, known.cause) = (Some(self.clock.now()), None);
+                drop(known);
                 Ok(answer)
             }
             Ok(Err(ClientError::NotRunning { cause, .. })) => {
-                self.unreachable();
+                self.unreachable(&cause);
                 Err(SendError::NotSent(cause))
             }
             Ok(Err(ClientError::BadPath)) => {
@@ -105,15 +125,16 @@ impl Upstream {
             Ok(answer) => answer,
             Err(error) => {
                 // A server that takes connections and says nothing is away as well.
-                if let SendError::Lost(_) = error {
-                    self.unreachable();
+                if let SendError::Lost(cause) = &error {
+                    self.unreachable(cause);
                 }
                 return Err(error);
             }
         };
         if wire::relay::is_outage(answer.status().as_u16()) {
-            self.unreachable();
-            return Err(SendError::Lost(format!("it answers {}", answer.status())));
+            let cause = format!("it answers {}", answer.status());
+            self.unreachable(&cause);
+            return Err(SendError::Lost(cause));
         }
         self.heard_time(answer.headers());
         let (instance, told) = health(answer).await;
@@ -137,9 +158,15 @@ impl Upstream {
         self.known().breaker.state(self.clock.monotonic())
     }
 
-    /// For how long it has been away.
-    pub(crate) fn away_for(&self) -> Option<Duration> {
-        self.known().breaker.away_for(self.clock.monotonic())
+    /// What is known of it.
+    pub(crate) fn word(&self) -> Word {
+        let (now, known) = (self.clock.monotonic(), self.known());
+        Word {
+            answered_at: known.answered_at,
+            unanswered: known.breaker.failures(),
+            cause: known.cause.clone(),
+            away_for: known.breaker.away_for(now),
+        }
     }
 
     /// Learns the upstream's time from an answer. Its seconds are cut, so the time is never ahead.
@@ -162,11 +189,12 @@ impl Upstream {
         Timestamp::from_micros(self.clock.now().as_micros().saturating_add(ahead))
     }
 
-    fn unreachable(&self) {
+    fn unreachable(&self, cause: &str) {
         let now = self.clock.monotonic();
         let mut known = self.known();
         known.breaker.unreachable(now);
         known.seen = None;
+        known.cause = Some(model::secrets::storable_text(cause));
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

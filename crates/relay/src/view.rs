@@ -1,7 +1,7 @@
 //! Envelopes and the relay's standing as an operator sees them.
 
 use mailbox::relay::{Count, Envelope, Envelopes};
-use model::relay::{Age, Outcome, Status, age};
+use model::relay::{Age, Base, Outcome, Status, age};
 use sqlite::StorageError;
 use wire::relay::{EnvelopeView, RelayStatus, instant};
 
@@ -42,18 +42,25 @@ pub(crate) fn envelope(row: &Envelope) -> EnvelopeView {
         resolution: row.resolution.clone(),
         possible_duplicate_of: id(&row.possible_duplicate_of),
         body_bytes: row.body_bytes,
+        base: None,
+        base_unknown: None,
         mine: None,
         theirs: None,
         theirs_etag: row.theirs_etag.clone(),
     }
 }
 
-/// The same with what was asked for and what the upstream has.
+/// The same with what was asked for, on what, and what the upstream has.
 pub(crate) async fn with_bodies(envelopes: &Envelopes, row: &Envelope) -> Result<EnvelopeView, StorageError> {
     let mut view = envelope(row);
-    if let Some((mine, theirs)) = envelopes.bodies(row.local_seq).await? {
-        view.mine = serde_json::from_slice(&mine).ok();
-        view.theirs = theirs.and_then(|theirs| serde_json::from_slice(&theirs).ok());
+    if let Some(held) = envelopes.bodies(row.local_seq).await? {
+        let parsed = |body: Vec<u8>| serde_json::from_slice(&body).ok();
+        let base = held.base.and_then(parsed);
+        let known = Base::of(row.precondition.as_ref(), row.sent_precondition.as_ref(), base.is_some());
+        view.base = base.filter(|_| known == Base::Kept);
+        view.base_unknown = known.why_unknown().map(str::to_owned);
+        view.mine = parsed(held.mine);
+        view.theirs = held.theirs.and_then(parsed);
     }
     Ok(view)
 }
@@ -72,13 +79,16 @@ pub(crate) async fn status(shared: &Shared) -> Result<RelayStatus, StorageError>
         Age::Old => Some("old"),
         Age::Last | Age::Over => Some("last"),
     });
-    let away = shared.upstream.away_for();
+    let word = shared.upstream.word();
     let standing = shared.standing().clone();
     Ok(RelayStatus {
         upstream: shared.upstream.target().to_string(),
         upstream_id: standing.upstream_id,
-        reachable: away.is_none(),
-        away_seconds: away.map(|away| away.as_secs()),
+        reachable: word.unanswered == 0,
+        last_answered_at: word.answered_at.map(instant),
+        unanswered_since: word.unanswered,
+        unanswered_because: word.cause,
+        away_seconds: word.away_for.map(|away| away.as_secs()),
         paused: standing.paused,
         set_aside: standing.set_aside,
         forward_only: shared.envelopes.is_none().then(|| "the outbox was damaged".to_owned()),

@@ -8,7 +8,10 @@ mod field;
 mod plan;
 mod work;
 
-pub use answer::{Health, KeyQuery, KeyState, KeyStatus, ListQuery, Record, RecordList, Schemas, WasRead};
+pub use answer::{
+    Health, KeyQuery, KeyState, KeyStatus, ListQuery, ListedMessage, MessageList, MessagesQuery, Record,
+    RecordList, Schemas, WasRead,
+};
 pub use plan::{
     DecisionPatch, DecisionStatus, NewDecision, NewWorkplan, Resolution, ResolutionText, WorkplanPatch,
     WorkplanStatus,

@@ -89,15 +89,21 @@ pub struct KeyStatus {
 }
 
 /// How a relay stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelayStatus {
     /// Where writes go.
     pub upstream: String,
     /// Which one it is, as far as it said.
     pub upstream_id: Option<String>,
-    /// Whether it answers.
+    /// Whether nothing went unanswered since its last answer. Before anything was asked it is true.
     pub reachable: bool,
-    /// For how long it has not.
+    /// When it last answered; nothing when it never did since this relay's start.
+    pub last_answered_at: Option<String>,
+    /// Tries since then that reached nobody.
+    pub unanswered_since: u32,
+    /// Why the last of them did not.
+    pub unanswered_because: Option<String>,
+    /// For how long it has counted as away: from the third try in a row that reached nobody.
     pub away_seconds: Option<u64>,
     /// Why nothing is replayed, when a person must look.
     pub paused: Option<String>,
@@ -196,6 +202,12 @@ pub struct EnvelopeView {
     pub possible_duplicate_of: Option<String>,
     /// Length of its body.
     pub body_bytes: u64,
+    /// What was there when it was asked, when bodies were asked for and it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Value>,
+    /// Why that cannot be shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_unknown: Option<String>,
     /// What was asked for, when bodies were asked for and it is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mine: Option<Value>,

@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use http::StatusCode;
-use ledger::{Admission, LinkError, Via};
-use model::ErrorCode;
+use ledger::{Admission, LinkError, MessageRow, Via};
 use model::hub::is_too_old;
 use model::outbox::BrokerReceipt;
-use model::{ClientMessageId, Timestamp};
+use model::{ClientMessageId, ErrorCode, Timestamp, limits};
 use net::respond::{self, Refusal};
 use serde_json::Value;
 use wire::direct::AcceptAnswer;
-use wire::hub::WasRead;
+use wire::hub::{ListedMessage, MessageList, MessagesQuery, WasRead};
 use wire::local::SendRequest;
 
 use super::answer::mark_replayed;
 use super::call::Call;
 use crate::accept::{Item, Times, Word};
 use crate::broker::{Shared, storage_refused};
-use crate::direct::{part, with_retry_after};
+use crate::direct::{Caller, part, query, with_retry_after};
+use crate::message;
 use crate::openapi::Refusals;
 
 /// Hands over a message. A copy under the same key gets the first answer.
@@ -105,6 +105,56 @@ fn answer(shared: &Shared, id: &ClientMessageId, word: Word) -> Result<Response,
         }
         Word::NotTried => Err(Refusal::plain(ErrorCode::Unavailable)),
     }
+}
+
+/// Messages of every conversation the caller may read, newest first.
+#[utoipa::path(
+    get, path = "/hub/messages/", tag = "hub", params(MessagesQuery),
+    operation_id = "hub_messages_list",
+    responses((status = 200, body = MessageList), Refusals), security(("token" = ["hub", "read"]))
+)]
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    caller: Caller,
+    asked: Result<Query<MessagesQuery>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let caller = caller.may_use_hub()?;
+    caller.check_read()?;
+    let MessagesQuery { limit, before } = query(asked)?;
+    let limit = limit.unwrap_or(limits::PAGE_ROWS_DEFAULT).clamp(1, limits::PAGE_ROWS_MAX);
+    let before = before.filter(|before| !before.is_empty()).map(|before| place(&before)).transpose()?;
+    let page = shared.ledger.messages(caller.member.id, before, limit).await;
+    let page = page.map_err(|error| storage_refused(&error))?;
+    let (mut messages, mut bytes, mut before) = (Vec::new(), 0, page.before);
+    for listed in &page.rows {
+        bytes += listed.row.envelope.len();
+        if bytes > limits::FRAME_BYTES_MAX
+            && let Some(last) = messages.len().checked_sub(1)
+        {
+            before = Some(page.rows[last].number);
+            break;
+        }
+        messages.push(shown(listed)?);
+    }
+    let (has_more, before) = (before.is_some(), before.map(cursor).unwrap_or_default());
+    Ok(respond::json(StatusCode::OK, &MessageList { messages, before, has_more }))
+}
+
+fn shown(listed: &MessageRow) -> Result<ListedMessage, Refusal> {
+    let message = message::of_history(&listed.row, &listed.place).map_err(|error| {
+        tracing::error!(%error, "a stored envelope cannot be read");
+        Refusal::plain(ErrorCode::Internal)
+    })?;
+    Ok(ListedMessage { message, read_at: listed.read_at })
+}
+
+fn cursor(number: u64) -> String {
+    format!("messages:{number}")
+}
+
+fn place(cursor: &str) -> Result<u64, Refusal> {
+    let number = cursor.strip_prefix("messages:").and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Refusal::plain(ErrorCode::InvalidCursor))
 }
 
 /// Marks the caller's copy of a message as read. The first instant stands.

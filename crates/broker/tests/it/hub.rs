@@ -8,7 +8,7 @@ use net::client::{Answer, Ask, Client, ClientError};
 use serde_json::{Map, Value, json};
 use wire::ask::{Question, Scope, Token};
 use wire::direct::AcceptAnswer;
-use wire::hub::{Health, INSTANCE_HEADER, RecordList, WasRead};
+use wire::hub::{Health, INSTANCE_HEADER, MessageList, RecordList, WasRead};
 
 use crate::node::Link;
 use crate::scene::{Props, Scene};
@@ -284,6 +284,37 @@ async fn a_message_through_the_hub_is_an_accept_under_its_key_and_is_marked_read
         "it is not the sender's to read"
     );
     assert_eq!(refused(jane.ask(Ask::new(Method::PATCH, "/hub/messages/nonsense/read")).await).0, 404);
+}
+
+#[tokio::test]
+async fn messages_are_listed_newest_first_for_whoever_may_read_them() {
+    let (scene, mut owner, agent) = hub().await;
+    for (n, to) in ["@jane", "#a", "@jane"].into_iter().enumerate() {
+        let message = ask(Method::POST, "/hub/messages/", &json!({"to": to, "body": n.to_string()}));
+        agent.ask(under(message, &format!("m{n}"))).await.unwrap();
+    }
+    let jane = caller(&scene, &mut owner, "jane", ALL).await;
+    let other = caller(&scene, &mut owner, "other", ALL).await;
+    let bodies = |page: &MessageList| -> Vec<String> {
+        page.messages.iter().map(|listed| listed.message.fields.body.clone()).collect()
+    };
+    let first: MessageList = jane.get("/hub/messages/?limit=2").await.unwrap();
+    assert_eq!((bodies(&first), first.has_more), (vec!["2".into(), "1".into()], true));
+    let last: MessageList = jane.get(&format!("/hub/messages/?before={}", first.before)).await.unwrap();
+    assert_eq!((bodies(&last), last.has_more, last.before.as_str()), (vec!["0".into()], false, ""));
+    let theirs: MessageList = other.get("/hub/messages").await.unwrap();
+    assert_eq!(bodies(&theirs), ["1"], "a direct conversation is its two members'");
+    let path = format!("/hub/messages/{}/read", last.messages[0].message.id);
+    jane.ask(Ask::new(Method::PATCH, &path)).await.unwrap();
+    let read: MessageList = jane.get("/hub/messages/").await.unwrap();
+    let read: Vec<bool> = read.messages.iter().map(|listed| listed.read_at.is_some()).collect();
+    assert_eq!(read, [false, false, true]);
+    for bad in ["before=7", "before=tasks:7", "before=messages:x"] {
+        let answer = refused(jane.ask(Ask::new(Method::GET, format!("/hub/messages/?{bad}"))).await);
+        assert_eq!((answer.0, answer.1.as_str()), (400, "invalid_cursor"), "{bad}");
+    }
+    let deaf = caller(&scene, &mut owner, "deaf", &[Scope::Hub, Scope::Send]).await;
+    assert_eq!(refused(deaf.ask(Ask::new(Method::GET, "/hub/messages/")).await).0, 403);
 }
 
 #[tokio::test]

@@ -376,3 +376,39 @@ pub async fn a_messages_id_is_a_key_too(bench: impl Bench) {
     );
     applied(&*ledger, keyed(&carl, "m", 1, create("t1"))).await;
 }
+
+pub async fn a_readers_messages_lead_back_to_the_first_and_are_no_others(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let dora = super::town::join(&*ledger, "dora", Role::Member).await;
+    let mut ids = Vec::new();
+    for (n, to) in ["@carl", "#t", "@dora", "#t", "@carl"].into_iter().enumerate() {
+        let message = text(to, &format!("m{n}"), &n.to_string());
+        ids.push(super::town::accepted(&*ledger, &jane, message).await.broker_message_id);
+    }
+    applied(&*ledger, keyed(&carl, "k", 1, HubEffect::Read(ids[0]))).await;
+    for (reader, expected) in [(&jane, &[4, 3, 2, 1, 0][..]), (&carl, &[4, 3, 1, 0]), (&dora, &[3, 2, 1])] {
+        let (mut before, mut rows) = (None, Vec::new());
+        loop {
+            let page = ledger.messages(reader.id(), before, 2).await.unwrap();
+            assert!(page.rows.len() <= 2);
+            rows.extend(page.rows);
+            let Some(next) = page.before else { break };
+            before = Some(next);
+        }
+        let wanted: Vec<_> = expected.iter().map(|n: &usize| ids[*n]).collect();
+        let found: Vec<_> = rows.iter().map(|listed| listed.row.id).collect();
+        assert_eq!(found, wanted);
+        let read: Vec<_> = rows.iter().filter(|listed| listed.read_at.is_some()).map(|r| r.row.id).collect();
+        assert_eq!(
+            read,
+            if reader.id() == carl.id() { vec![ids[0]] } else { vec![] },
+            "one's own copy alone"
+        );
+    }
+    let names: Vec<_> = ledger.messages(carl.id(), None, 2).await.unwrap().rows;
+    let names: Vec<_> = names.iter().map(|listed| listed.place.name.to_string()).collect();
+    assert_eq!(names, ["@jane", "#t"]);
+    ledger.remove_member(&"dora".parse().unwrap()).await.unwrap();
+    let gone = ledger.messages(dora.id(), None, 10).await.unwrap();
+    assert_eq!((gone.rows.len(), gone.before), (0, None));
+}

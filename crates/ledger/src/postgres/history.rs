@@ -137,7 +137,7 @@ fn mark(row: &Row, id: MessageId) -> Result<Mark, StorageError> {
     Ok(Mark { conversation: row.try_get(0)?, seq: row.try_get(1)?, at: at(row, 2)?, id })
 }
 
-fn history_row(row: &Row, epoch: Epoch) -> Result<HistoryRow, StorageError> {
+pub(super) fn history_row(row: &Row, epoch: Epoch) -> Result<HistoryRow, StorageError> {
     let (message, created_at) = (id(row, 0)?, at(row, 2)?);
     Ok(HistoryRow {
         id: message,

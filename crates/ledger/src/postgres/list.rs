@@ -1,15 +1,17 @@
 //! Lists: members, topics, conversations.
 
-use model::limits::UNREAD_MAX;
+use model::limits::{MESSAGES_SCANNED_MAX, UNREAD_MAX};
 use model::{ConversationId, MemberId, MemberName, TopicName};
 use tokio_postgres::Row;
 
-use super::row::{at, bound, code, count, id, id_option, member as read_member, text};
+use super::row::{at, at_option, bound, code, count, epoch, id, id_option, member as read_member, text};
 use super::session::Tx;
-use super::{history, sql};
+use super::{accept, history, sql};
 use crate::StorageError;
 use crate::types::mesh::Member;
-use crate::types::read::{Awaiting, ConversationKind, ConversationRow, ConversationState, TopicRow};
+use crate::types::read::{
+    Awaiting, ConversationKind, ConversationRow, ConversationState, MessagePage, MessageRow, TopicRow,
+};
 
 pub(super) async fn members(
     tx: &Tx,
@@ -49,6 +51,24 @@ pub(super) async fn topic(
     tx.one(sql!("topic"), &[&reader.as_uuid(), &name.as_str()]).await?.as_ref().map(topic_row).transpose()
 }
 
+pub(super) async fn messages(
+    tx: &Tx,
+    reader: MemberId,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<MessagePage, StorageError> {
+    let reader = accept::member_by_id(tx, reader).await?.filter(|reader| !reader.removed);
+    let (Some(reader), Some(span)) = (reader, tx.one(sql!("messages_span"), &[]).await?) else {
+        return Ok(MessagePage { rows: Vec::new(), before: None });
+    };
+    let (first, last): (i64, i64) = (span.try_get(0)?, span.try_get(1)?);
+    let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX)).min(last + 1);
+    let floor = before.saturating_sub(MESSAGES_SCANNED_MAX);
+    let rows = tx.all(sql!("messages_before"), &[&reader.number, &before, &floor, &bound(limit)]).await?;
+    let rows = rows.iter().map(message_row).collect::<Result<_, _>>()?;
+    Ok(MessagePage::of(rows, limit, floor, first))
+}
+
 pub(super) async fn conversations(
     tx: &Tx,
     reader: MemberId,
@@ -65,6 +85,15 @@ pub(super) async fn conversation(
 ) -> Result<Option<ConversationRow>, StorageError> {
     let row = tx.one(sql!("conversation"), &[&reader.as_uuid(), &id.as_uuid(), &bound(UNREAD_MAX)]).await?;
     row.as_ref().map(conversation_row).transpose()
+}
+
+fn message_row(row: &Row) -> Result<MessageRow, StorageError> {
+    Ok(MessageRow {
+        number: count(row, 8)?,
+        place: history::place_of(row, 9)?,
+        row: history::history_row(row, epoch(row, 7)?)?,
+        read_at: at_option(row, 12)?,
+    })
 }
 
 fn topic_row(row: &Row) -> Result<TopicRow, StorageError> {

@@ -234,6 +234,15 @@ impl Ledger for PostgresLedger {
         .await
     }
 
+    async fn messages(
+        &self,
+        reader: MemberId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<MessagePage, StorageError> {
+        self.read("ledger.messages", move |tx| list::messages(tx, reader, before, limit).boxed()).await
+    }
+
     async fn conversations(
         &self,
         reader: MemberId,

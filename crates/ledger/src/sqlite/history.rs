@@ -162,7 +162,7 @@ fn mark(row: &Row<'_>, id: MessageId) -> ::sqlite::rusqlite::Result<Mark> {
     Ok(Mark { conversation: row.get(0)?, seq: row.get(1)?, at: at(row, 2)?, id })
 }
 
-fn history_row(row: &Row<'_>, epoch: Epoch) -> ::sqlite::rusqlite::Result<HistoryRow> {
+pub(super) fn history_row(row: &Row<'_>, epoch: Epoch) -> ::sqlite::rusqlite::Result<HistoryRow> {
     let (message, created_at) = (id(row, 0, MessageId::from_bytes)?, at(row, 2)?);
     Ok(HistoryRow {
         id: message,

@@ -1,15 +1,17 @@
 //! Lists: members, topics, conversations.
 
 use ::sqlite::rusqlite::{Connection, Row, params};
-use model::limits::UNREAD_MAX;
-use model::{ConversationId, MemberId, MemberName, TopicName};
+use model::limits::{MESSAGES_SCANNED_MAX, UNREAD_MAX};
+use model::{ConversationId, MemberId, MemberName, Timestamp, TopicName};
 
 use super::row::{all, at, code, count, id, member as read_member, one, text};
 use super::window::bound;
-use super::{history, sql};
+use super::{accept, history, sql};
 use crate::StorageError;
 use crate::types::mesh::Member;
-use crate::types::read::{Awaiting, ConversationKind, ConversationRow, ConversationState, TopicRow};
+use crate::types::read::{
+    Awaiting, ConversationKind, ConversationRow, ConversationState, MessagePage, MessageRow, TopicRow,
+};
 
 pub(super) fn members(
     conn: &Connection,
@@ -47,6 +49,25 @@ pub(super) fn topic(
     Ok(one(conn, sql!("topic"), params![reader.as_bytes(), name.as_str()], topic_row)?)
 }
 
+pub(super) fn messages(
+    conn: &Connection,
+    reader: MemberId,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<MessagePage, StorageError> {
+    let reader = accept::member_by_id(conn, reader)?.filter(|reader| !reader.removed);
+    let span =
+        one(conn, sql!("messages_span"), [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    let (Some(reader), Some((first, last))) = (reader, span) else {
+        return Ok(MessagePage { rows: Vec::new(), before: None });
+    };
+    let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX)).min(last + 1);
+    let floor = before.saturating_sub(MESSAGES_SCANNED_MAX);
+    let params = params![reader.number, before, floor, bound(limit)];
+    let rows = all(conn, sql!("messages_before"), params, message_row)?;
+    Ok(MessagePage::of(rows, limit, floor, first))
+}
+
 pub(super) fn conversations(
     conn: &Connection,
     reader: MemberId,
@@ -71,6 +92,15 @@ pub(super) fn conversation(
         params![reader.as_bytes(), id.as_bytes(), bound(UNREAD_MAX)],
         conversation_row,
     )?)
+}
+
+fn message_row(row: &Row<'_>) -> ::sqlite::rusqlite::Result<MessageRow> {
+    Ok(MessageRow {
+        number: count(row, 8)?,
+        place: history::place_of(row, 9)?,
+        row: history::history_row(row, row.get(7)?)?,
+        read_at: row.get::<_, Option<i64>>(12)?.map(Timestamp::from_micros),
+    })
 }
 
 fn topic_row(row: &Row<'_>) -> ::sqlite::rusqlite::Result<TopicRow> {

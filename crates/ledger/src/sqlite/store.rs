@@ -215,6 +215,15 @@ impl Ledger for SqliteLedger {
         self.read("ledger.history", move |conn| history::read(conn, &log, reader, page, limit)).await
     }
 
+    async fn messages(
+        &self,
+        reader: MemberId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<MessagePage, StorageError> {
+        self.read("ledger.messages", move |conn| list::messages(conn, reader, before, limit)).await
+    }
+
     async fn conversations(
         &self,
         reader: MemberId,

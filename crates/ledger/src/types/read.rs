@@ -111,6 +111,40 @@ pub struct HistoryRow {
     pub envelope: Vec<u8>,
 }
 
+/// What a reader may read of all logs, newest first. Rows are numbered as they were begun, not as they were committed,
+/// so paging back sees whatever stood there at the first page, once; what comes later is on a new first page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePage {
+    /// Newest first. Fewer than asked may come although there is more: a read has a bound.
+    pub rows: Vec<MessageRow>,
+    /// Where to go on; nothing when the first message was reached.
+    pub before: Option<u64>,
+}
+
+/// One message of any log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageRow {
+    /// Its number in the mesh.
+    pub number: u64,
+    /// Its log, as this reader calls it.
+    pub place: Place,
+    /// The message.
+    pub row: HistoryRow,
+    /// When this reader marked its copy as read.
+    pub read_at: Option<Timestamp>,
+}
+
+impl MessagePage {
+    /// The page of `rows`, read from the numbers `[floor, before)` of a mesh whose oldest message is `first`.
+    pub(crate) fn of(rows: Vec<MessageRow>, limit: usize, floor: i64, first: i64) -> Self {
+        let before = match rows.last() {
+            Some(last) if rows.len() >= limit => Some(last.number),
+            Some(_) | None => (floor > first).then_some(floor.unsigned_abs()),
+        };
+        Self { rows, before }
+    }
+}
+
 /// A conversation as a reader's list shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationRow {

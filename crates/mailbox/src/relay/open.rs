@@ -16,6 +16,8 @@ pub const RELAY_SCHEMA: Schema = Schema {
     migrations: &[
         Migration { number: 1, name: "envelopes", sql: include_str!("migrations/0001_envelopes.sql") },
         Migration { number: 2, name: "over", sql: include_str!("migrations/0002_over.sql") },
+        Migration { number: 3, name: "barriers", sql: include_str!("migrations/0003_barriers.sql") },
+        Migration { number: 4, name: "base", sql: include_str!("migrations/0004_base.sql") },
     ],
     sum: include_str!("../../relay.sql"),
 };

@@ -5,6 +5,7 @@ use model::{Fingerprint, RowId, Timestamp, limits};
 use rusqlite::{Connection, OptionalExtension, named_params};
 use sqlite::StorageError;
 
+use super::read::Bodies;
 use super::row::Envelope;
 use super::settle::{End, end};
 use super::store::{Insert, NewEnvelope, insert};
@@ -217,13 +218,14 @@ fn replace(
     id: RowId,
     now: Timestamp,
 ) -> rusqlite::Result<Envelope> {
-    let (body, fingerprint) = match successor.body {
-        Some(edited) => edited,
-        None => {
-            let mut statement = conn.prepare_cached(sql::BODY)?;
-            let body = statement.query_row(named_params! {":seq": old.local_seq}, |row| row.get("body"))?;
-            (body, old.fingerprint)
-        }
+    let mut statement = conn.prepare_cached(sql::BODY)?;
+    let held = statement.query_row(named_params! {":seq": old.local_seq}, Bodies::read)?;
+    let (body, fingerprint) = successor.body.unwrap_or((held.mine, old.fingerprint));
+    // It stands on what its condition names: what the upstream has, or still what the old one stood on.
+    let base = match (&successor.precondition, &old.theirs_etag) {
+        (Some(Precondition::Match(seen)), Some(theirs)) if seen == theirs => held.theirs,
+        (Some(_), _) => None,
+        (None, _) => held.base,
     };
     one(conn.prepare_cached(sql::SUPERSEDE)?.execute(named_params! {
         ":seq": old.local_seq, ":expected": Sql(&old.status), ":successor": Sql(&id), ":now": Sql(&now),
@@ -244,6 +246,9 @@ fn replace(
         created_at: successor.created_at,
         possible_duplicate_of: None,
         body,
+        base,
     };
-    insert(conn, &Insert { new: &new, id, lease: None, now, succeeds: Some(old) })
+    let put = insert(conn, Insert { new, id, lease: None, now, succeeds: Some(old) })?;
+    // Its key was minted a moment ago: a taken one is no key of ours.
+    put.ok_or(rusqlite::Error::StatementChangedRows(0))
 }

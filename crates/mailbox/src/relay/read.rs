@@ -45,6 +45,23 @@ pub struct Ahead {
     pub conflicts: u64,
 }
 
+/// The contents that belong to an envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bodies {
+    /// What was asked for.
+    pub mine: Vec<u8>,
+    /// What the upstream has, in a conflict.
+    pub theirs: Option<Vec<u8>>,
+    /// What stood there when it was asked, where that is known.
+    pub base: Option<Vec<u8>>,
+}
+
+impl Bodies {
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { mine: row.get("body")?, theirs: row.get("theirs")?, base: row.get("base")? })
+    }
+}
+
 impl Envelopes {
     /// How many envelopes there are of each state and outcome.
     pub async fn counts(&self) -> Result<Vec<Count>, StorageError> {
@@ -148,13 +165,12 @@ impl Envelopes {
             .await
     }
 
-    /// The envelope's body, while it is kept, and the upstream's own state in a conflict.
-    pub async fn bodies(&self, local_seq: u64) -> Result<Option<(Vec<u8>, Option<Vec<u8>>)>, StorageError> {
+    /// The envelope's contents, while they are kept.
+    pub async fn bodies(&self, local_seq: u64) -> Result<Option<Bodies>, StorageError> {
         self.db
             .read("relay.bodies", move |conn| {
                 let mut statement = conn.prepare_cached(sql::BODY)?;
-                let both = |row: &Row<'_>| Ok((row.get("body")?, row.get("theirs")?));
-                Ok(statement.query_row(named_params! {":seq": local_seq}, both).optional()?)
+                Ok(statement.query_row(named_params! {":seq": local_seq}, Bodies::read).optional()?)
             })
             .await
     }

@@ -83,6 +83,7 @@ fn new(key: &str, order: &str, class: RouteClass) -> NewEnvelope {
         created_at: NOW,
         possible_duplicate_of: None,
         body: b"{}".to_vec(),
+        base: None,
     }
 }
 
@@ -104,6 +105,35 @@ fn successor(key: &str, forced: bool) -> Successor {
 #[test]
 fn the_sum_of_the_relays_migrations_is_the_checked_in_schema() {
     sqlite::assert_schema_sum(&mailbox::relay::RELAY_SCHEMA);
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_stored_write_is_what_stands_in_the_file() {
+    let relay = Stage::open();
+    let first = relay.store("first", "task:1", RouteClass::Replace, Start::Waiting).await;
+    let mut full = new("full", "task:1", RouteClass::Replace);
+    full.query = Some("a=1".into());
+    full.precondition = Some(Precondition::Match("\"7\"".into()));
+    full.source = Source { agent: Some("a".into()), session: Some("s".into()), principal: Some("p".into()) };
+    full.upstream_id = Some("hub-1".into());
+    full.possible_duplicate_of = Some(first.envelope_id);
+    let mut told = vec![first];
+    for (key, start) in [("waiting", Start::Waiting), ("live", Start::Live)] {
+        let new = NewEnvelope { idempotency_key: key.into(), ..full.clone() };
+        let Stored::New(envelope) = relay.envelopes.store(new, start, NOW).await.unwrap() else { panic!() };
+        told.push(*envelope);
+    }
+    told.push(relay.store("added", "append:s /progress", RouteClass::Append, Start::Live).await);
+    for envelope in &told {
+        assert_eq!(*envelope, relay.now(envelope).await);
+    }
+    let again = NewEnvelope {
+        fingerprint: Fingerprint::from_bytes([8; 32]),
+        ..new("live", "task:1", RouteClass::Replace)
+    };
+    let known = relay.envelopes.store(again, Start::Waiting, NOW).await.unwrap();
+    let Stored::Known { envelope, matches } = known else { panic!("its key is taken: {known:?}") };
+    assert_eq!((*envelope, matches), (told[2].clone(), false));
 }
 
 #[tokio::test]

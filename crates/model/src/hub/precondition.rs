@@ -71,13 +71,21 @@ fn versions(tags: &str) -> Vec<u64> {
 
 /// An HTTP date, whose seconds are cut, so that a change within its second counts as later; or an instant with
 /// microseconds.
-fn instant_of(text: &str) -> Result<Timestamp, Malformed> {
+pub fn instant_of(text: &str) -> Result<Timestamp, Malformed> {
     let malformed = || Malformed::new("if-unmodified-since", "an HTTP date or an RFC 3339 instant");
     if let Ok(instant) = text.trim().parse() {
         return Ok(instant);
     }
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim());
     date.map(|date| Timestamp::from_micros(date.as_microsecond())).map_err(|_| malformed())
+}
+
+/// An instant for the same header: as HTTP writes it where that says all of it, else with its microseconds.
+pub fn instant_line(at: Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(at.as_micros()) {
+        Ok(date) if date.subsec_nanosecond() == 0 => date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string(),
+        Ok(_) | Err(_) => at.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +141,11 @@ mod tests {
         let date = Precondition::UnchangedSince(Timestamp::from_micros(784_111_777_000_000));
         assert_eq!(read(None, None, Some("Sun, 06 Nov 1994 08:49:37 GMT")), Ok(date.clone()));
         assert_eq!(read(None, None, Some("1994-11-06T08:49:37Z")), Ok(date));
+        let at = |micros: i64| Timestamp::from_micros(784_111_777_000_000 + micros);
+        assert_eq!(instant_line(at(0)), "Sun, 06 Nov 1994 08:49:37 GMT");
+        for micros in [0, 1, 999_999] {
+            assert_eq!(instant_of(&instant_line(at(micros))), Ok(at(micros)));
+        }
         assert!(read(None, Some("\"7\""), None).is_err());
         assert!(read(Some("*"), Some("*"), None).is_err());
         assert!(read(None, None, Some("yesterday")).is_err());

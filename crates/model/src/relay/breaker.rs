@@ -46,6 +46,11 @@ impl Breaker {
         }
     }
 
+    /// Tries since the last answer that reached nobody.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// How long it has been open.
     pub fn away_for(&self, now: Duration) -> Option<Duration> {
         self.opened_at.map(|opened| now.saturating_sub(opened))
@@ -64,6 +69,7 @@ mod tests {
             breaker.unreachable(at(10));
             assert_eq!(breaker.state(at(10)), BreakerState::Closed);
         }
+        assert_eq!((breaker.failures(), breaker.away_for(at(10))), (2, None), "told before it opens");
         breaker.unreachable(at(10));
         assert_eq!(breaker.state(at(10)), BreakerState::Open(at(2)));
         assert_eq!(breaker.state(at(11)), BreakerState::Open(at(1)));

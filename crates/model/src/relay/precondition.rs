@@ -31,8 +31,8 @@ impl Precondition {
 
     /// What a replace is sent under: the caller's own condition, else the last tag seen of the resource, else that
     /// nothing changed since the caller asked.
-    pub fn of(asked: Option<String>, seen: Option<String>, now: Timestamp) -> Self {
-        asked.or(seen).map_or(Precondition::UnmodifiedSince(now), Precondition::Match)
+    pub fn of(asked: Option<Precondition>, seen: Option<String>, now: Timestamp) -> Self {
+        asked.or(seen.map(Precondition::Match)).unwrap_or(Precondition::UnmodifiedSince(now))
     }
 }
 
@@ -54,6 +54,47 @@ pub fn effective(own: Precondition, predecessor: Option<(Status, Outcome, Option
     }
 }
 
+/// What is known of the state a write was asked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// There is none: it adds something.
+    Nothing,
+    /// Its content.
+    Kept,
+    /// It is what the write before it made.
+    Chained,
+    /// Only the time is known at which it was asked.
+    Undated,
+    /// Its version.
+    Version,
+}
+
+impl Base {
+    /// Of a write with its `own` condition, `sent` with that one or with its predecessor's; `kept` says whether the
+    /// content under its own condition was.
+    pub fn of(own: Option<&Precondition>, sent: Option<&Precondition>, kept: bool) -> Self {
+        match own {
+            None => Base::Nothing,
+            Some(_) if sent.is_some() && sent != own => Base::Chained,
+            Some(_) if kept => Base::Kept,
+            Some(Precondition::UnmodifiedSince(_)) => Base::Undated,
+            Some(Precondition::Match(_)) => Base::Version,
+        }
+    }
+
+    /// Why its content cannot be shown, for people.
+    pub const fn why_unknown(self) -> Option<&'static str> {
+        match self {
+            Base::Nothing | Base::Kept => None,
+            Base::Chained => Some("It was asked on what the write before it made."),
+            Base::Undated => Some("No version had passed here: its condition is the time it was asked."),
+            Base::Version => {
+                Some("That version did not pass here with its content, or its content is not kept.")
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,8 +103,10 @@ mod tests {
     fn ce18_a_replace_always_has_a_condition_from_the_best_source() {
         let now = Timestamp::from_micros(7);
         let tag = |text: &str| Some(text.to_owned());
+        let since = Precondition::UnmodifiedSince(Timestamp::from_micros(3));
         for (asked, seen, expected) in [
-            (tag("\"1\""), tag("\"2\""), Precondition::Match("\"1\"".into())),
+            (tag("\"1\"").map(Precondition::Match), tag("\"2\""), Precondition::Match("\"1\"".into())),
+            (Some(since.clone()), tag("\"2\""), since),
             (None, tag("\"2\""), Precondition::Match("\"2\"".into())),
             (None, None, Precondition::UnmodifiedSince(now)),
         ] {
@@ -89,6 +132,25 @@ mod tests {
             Some((Status::Superseded, Outcome::NotCommitted, tag())),
         ] {
             assert_eq!(effective(own(), predecessor), own());
+        }
+    }
+
+    #[test]
+    fn a_base_is_shown_when_it_is_the_one_the_write_was_sent_on() {
+        let (one, two) = (Precondition::Match("\"1\"".into()), Precondition::Match("\"2\"".into()));
+        let time = Precondition::UnmodifiedSince(Timestamp::from_micros(7));
+        for (own, sent, kept, expected) in [
+            (None, None, false, Base::Nothing),
+            (Some(&one), None, true, Base::Kept),
+            (Some(&one), Some(&one), true, Base::Kept),
+            (Some(&one), Some(&two), true, Base::Chained),
+            (Some(&time), Some(&two), false, Base::Chained),
+            (Some(&one), Some(&one), false, Base::Version),
+            (Some(&time), Some(&time), false, Base::Undated),
+        ] {
+            let base = Base::of(own, sent, kept);
+            assert_eq!(base, expected, "{own:?} {sent:?} {kept}");
+            assert_eq!(base.why_unknown().is_none(), matches!(base, Base::Nothing | Base::Kept));
         }
     }
 

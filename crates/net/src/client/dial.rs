@@ -1,7 +1,7 @@
 //! Connecting: the one place where Unix and TCP, plain and TLS differ.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -37,6 +37,14 @@ impl Dial {
         let trust = Arc::new(trust.map_or_else(OnceLock::new, OnceLock::from));
         Self { target, trust }
     }
+
+    /// A new connection.
+    pub(super) async fn line(&self) -> io::Result<TokioIo<Line>> {
+        let dialled = timeout(limits::CONNECT_TIMEOUT, dial(&self.target, &self.trust)).await;
+        let stream = dialled.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        let line = Line(Watched::new(stream, Heard::default(), limits::WINDOW_STALL_TIMEOUT));
+        Ok(TokioIo::new(line))
+    }
 }
 
 impl tower::Service<Uri> for Dial {
@@ -50,13 +58,8 @@ impl tower::Service<Uri> for Dial {
 
     /// The address is the target's; the request's URI only names it.
     fn call(&mut self, _: Uri) -> Self::Future {
-        let Self { target, trust } = self.clone();
-        Box::pin(async move {
-            let dialled = timeout(limits::CONNECT_TIMEOUT, dial(&target, &trust)).await;
-            let stream = dialled.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-            let line = Line(Watched::new(stream, Heard::default(), limits::WINDOW_STALL_TIMEOUT));
-            Ok(TokioIo::new(line))
-        })
+        let dial = self.clone();
+        Box::pin(async move { dial.line().await })
     }
 }
 
@@ -95,6 +98,18 @@ impl AsyncRead for Line {
 impl AsyncWrite for Line {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

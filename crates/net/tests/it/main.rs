@@ -8,6 +8,7 @@ mod follow;
 mod frames;
 mod guards;
 mod homes;
+mod pass;
 mod scene;
 mod secure;
 mod sockets;

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::bin::Binary;
+use testkit::bin::{Binary, Options, Product};
 use testkit::fleet::relays::{Outcome, Plan, run};
 use testkit::process::Channel;
 
@@ -102,4 +102,60 @@ fn without_a_relay_the_outbox_is_opened_under_its_lock_and_replay_ends_with_its_
     assert_eq!(drained.code(), Some(0), "{}{}", drained.stdout, drained.stderr);
     let done = home.cli(&["relay", "outbox", "list", "--json", "--status", "done"]).unwrap().done();
     assert_eq!(done.json()[0]["idempotency_key"], "k1");
+}
+
+/// One request as the page sends it, on a connection of its own, and its whole answer.
+fn exchange(address: SocketAddr, line: &str, headers: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\nconnection: close\r\n\
+         content-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The cookie line of a browser that signed in at `address` with the link of that home's person.
+fn session(address: SocketAddr, product: &Product<'_>, mesh: &str) -> String {
+    let link = product.cli(&["--quiet", "--mesh", mesh, "signin"]).unwrap().done().stdout;
+    let (_, key) = link.trim().split_once("#key=").unwrap();
+    let signed_in = exchange(address, "POST /v1/session", "", &format!(r#"{{"key":"{key}"}}"#));
+    let line = signed_in.lines().find_map(|line| line.strip_prefix("set-cookie: "));
+    let cookie = line.unwrap_or_else(|| panic!("no session: {signed_in}")).split(';').next().unwrap();
+    format!("cookie: {cookie}\r\n")
+}
+
+#[test]
+fn the_pages_door_to_the_relay_is_its_homes_persons_alone() {
+    let (first, second) = (crate::home(), crate::home());
+    let nobody = format!("--relay=http://127.0.0.1:{}", testkit::port::free().unwrap());
+    let args = vec![nobody, "--relay-listen=127.0.0.1:0".to_owned()];
+    let product = Product::up(&first, &Options { args, ..Options::default() }).unwrap();
+    let other = crate::up(&second);
+    let invite = product.cli(&["--quiet", "invite", "lab"]).unwrap().done().stdout;
+    let join = ["join", invite.trim(), "--node", "lab", "--person", "tom", "--mesh-as", "far"];
+    other.cli(&join).unwrap().done();
+    let address = product.ready().url.trim_start_matches("http://").parse().unwrap();
+    let (owner, tom) = (session(address, &product, "home"), session(address, &other, "far"));
+    let relay = "/page/local/relay";
+    for (line, body) in [
+        (format!("GET {relay}/status"), ""),
+        (format!("GET {relay}/envelopes"), ""),
+        (format!("GET {relay}/envelopes/ZZZZZZ"), ""),
+        (format!("POST {relay}/envelopes/ZZZZZZ/resolve"), r#"{"choice":"drop"}"#),
+    ] {
+        let found = if line.contains("ZZZZZZ") { ("404", "not_found") } else { ("200", "") };
+        for (who, cookie, (status, word)) in [
+            ("the home's person", owner.as_str(), found),
+            ("another member of the mesh", tom.as_str(), ("403", "\"forbidden\"")),
+            ("nobody", "", ("401", "\"unauthorized\"")),
+        ] {
+            let answer = exchange(address, &line, cookie, body);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{who}, {line}: {answer}");
+            assert!(answer.contains(word), "{who}, {line}: {answer}");
+        }
+    }
 }

@@ -80,6 +80,8 @@ pub struct Rules {
     pub key_status: fn(Option<&KnownKey>, Option<Timestamp>, Timestamp) -> KeyAnswer,
     /// [`model::hub::is_too_old`]
     pub is_too_old: fn(Option<Timestamp>, Timestamp) -> bool,
+    /// Whether an envelope is on the disk before it leaves, and before its caller has a receipt.
+    pub write_ahead: bool,
     /// Whether a relay replays an envelope only while it is young enough.
     pub age_rule: bool,
     /// Whether an answer is matched with the attempt it is for.
@@ -122,6 +124,7 @@ impl Rules {
         look_up: hub_rules::look_up,
         key_status: hub_rules::key_status,
         is_too_old: hub_rules::is_too_old,
+        write_ahead: true,
         age_rule: true,
         leases: true,
         precondition_on_live: true,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::message::Message;
 use crate::text;
 
 /// A record: what the hub says of it, and the fields of its kind.
@@ -55,6 +56,42 @@ pub struct ListQuery {
     /// Records that changed after this cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+}
+
+/// The query of `GET /hub/messages/`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MessagesQuery {
+    /// How many messages, at most 1,000; a page also ends at 1 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Messages older than this cursor; without one, the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+/// A page of messages, newest first.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct MessageList {
+    /// Each once. There may be fewer than asked, or none, although there is more.
+    pub messages: Vec<ListedMessage>,
+    /// Where to read on; empty at the first message of all.
+    pub before: String,
+    /// Whether there may be older ones.
+    pub has_more: bool,
+}
+
+/// A message as its reader's list shows it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ListedMessage {
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+    /// When the caller marked its copy as read.
+    #[schema(value_type = Option<String>)]
+    #[serde(default, with = "text::option", skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
 }
 
 /// `PATCH /hub/messages/{id}/read`

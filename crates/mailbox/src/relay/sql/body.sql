@@ -1,1 +1,1 @@
-SELECT body, theirs FROM envelope_body WHERE local_seq = :seq
+SELECT body, theirs, base FROM envelope_body WHERE local_seq = :seq

@@ -1,1 +1,1 @@
-INSERT INTO envelope_body (local_seq, body) VALUES (:seq, :body)
+INSERT INTO envelope_body (local_seq, body, base) VALUES (:seq, :body, :base)

@@ -3,6 +3,8 @@
 use wire::relay::RelayStatus;
 
 use super::door::{RelayDoor, folder};
+use super::outbox::upstream_word;
+use crate::clock::clock;
 use crate::cmd::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Form;
@@ -48,12 +50,13 @@ fn findings(status: &RelayStatus) -> Vec<Finding> {
         false => Finding { word, text: bad, fix: Some(fix) },
     };
     let waits = status.queued - status.blocked.min(status.queued);
+    let word = upstream_word(status, clock().now());
     vec![
         check(
             status.reachable,
             "act",
-            format!("1  {} answers", status.upstream),
-            format!("1  {} does not answer", status.upstream),
+            format!("1  {} {word}", status.upstream),
+            format!("1  {} does not answer: {word}", status.upstream),
             "bring the upstream back; the relay looks every 2 s",
         ),
         check(

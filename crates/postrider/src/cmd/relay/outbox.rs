@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::limits;
+use model::{Timestamp, limits};
 use wire::relay::{Acted, EnvelopePage, EnvelopeView, RelayStatus, ResolveRequest, RetryRequest};
 
 use super::door::RelayDoor;
@@ -15,7 +15,7 @@ use crate::args;
 use crate::clock::clock;
 use crate::cmd::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{Form, Output, age, short_id};
+use crate::output::{Form, Output, age, clock_time, short_id};
 
 /// Asks the relay; without one, a stand-in for as long as the command takes.
 pub async fn run(asked: args::RelayOutbox, context: &Context) -> Result<Exit, Failure> {
@@ -74,15 +74,26 @@ async fn status(door: &RelayDoor, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is known of the upstream, and since when; never a guess.
+pub fn upstream_word(status: &RelayStatus, now: Timestamp) -> String {
+    let because = status.unanswered_because.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let named = status.upstream_id.as_deref().map(|id| format!(", {id}")).unwrap_or_default();
+    let answered: Option<Timestamp> = status.last_answered_at.as_deref().and_then(|at| at.parse().ok());
+    match (status.unanswered_since, status.away_seconds, answered) {
+        (_, Some(seconds), _) => format!("away {} min{because}", seconds / 60),
+        (0, None, None) => "not asked yet".to_owned(),
+        (0, None, Some(at)) if now.since(at).as_secs() < 60 => format!("answers{named}"),
+        (0, None, Some(at)) => format!("last answered {} ago{named}", age(at, now)),
+        (tries, None, None) => format!("never answered, {tries} tries unanswered{because}"),
+        (tries, None, Some(at)) => {
+            format!("last answered at {}, {tries} tries unanswered since{because}", clock_time(at))
+        }
+    }
+}
+
 /// The relay's standing for people.
 pub fn print_status(status: &RelayStatus, output: &Output) {
-    let away = match status.away_seconds {
-        Some(seconds) => format!("away {} min", seconds / 60),
-        None => {
-            status.upstream_id.as_deref().map_or_else(|| "answers".to_owned(), |id| format!("answers, {id}"))
-        }
-    };
-    output.fact("upstream", &format!("{} {away}", status.upstream));
+    output.fact("upstream", &format!("{} {}", status.upstream, upstream_word(status, clock().now())));
     let oldest = status.oldest_queued_at.as_deref().and_then(|at| at.parse().ok());
     let oldest = oldest.map(|at| format!(", oldest {}", age(at, clock().now()))).unwrap_or_default();
     output.fact(
@@ -158,7 +169,8 @@ fn print_envelope(row: &EnvelopeView, output: &Output) {
     output.fact("order", &row.order_key);
     output.fact("asked", &format!("{}, {} tries", row.queued_at, row.attempts));
     for (word, text) in [
-        ("base", &row.precondition),
+        ("on", &row.precondition),
+        ("", &row.base_unknown),
         ("last", &row.last_error),
         ("ends", &row.ending),
         ("decided", &row.resolution),
@@ -168,7 +180,7 @@ fn print_envelope(row: &EnvelopeView, output: &Output) {
             output.fact(word, &crate::output::harmless(text));
         }
     }
-    for (word, body) in [("mine", &row.mine), ("theirs", &row.theirs)] {
+    for (word, body) in [("base", &row.base), ("mine", &row.mine), ("theirs", &row.theirs)] {
         if let Some(body) = body {
             output.fact(word, &crate::output::harmless(&body.to_string()));
         }
@@ -239,4 +251,41 @@ async fn export(door: &RelayDoor, file: &Path, output: &Output) -> Result<(), Fa
         Form::Text => output.fact("exported", &format!("{rows} envelopes to {}", file.display())),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_upstreams_word_says_what_is_known_and_since_when() {
+        let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
+        let told = |answered: Option<i64>, tries: u32, away: Option<u64>| {
+            let status = RelayStatus {
+                upstream_id: Some("hub-1".into()),
+                last_answered_at: answered.map(|second| at(second).to_string()),
+                unanswered_since: tries,
+                unanswered_because: (tries > 0).then(|| "Connection refused".into()),
+                away_seconds: away,
+                ..RelayStatus::default()
+            };
+            upstream_word(&status, at(300))
+        };
+        for (word, expected) in [
+            (told(None, 0, None), "not asked yet".to_owned()),
+            (told(Some(290), 0, None), "answers, hub-1".to_owned()),
+            (told(Some(60), 0, None), "last answered 4 min ago, hub-1".to_owned()),
+            (told(None, 2, None), "never answered, 2 tries unanswered (Connection refused)".to_owned()),
+            (
+                told(Some(299), 1, None),
+                format!(
+                    "last answered at {}, 1 tries unanswered since (Connection refused)",
+                    clock_time(at(299))
+                ),
+            ),
+            (told(Some(0), 9, Some(240)), "away 4 min (Connection refused)".to_owned()),
+        ] {
+            assert_eq!(word, expected);
+        }
+    }
 }

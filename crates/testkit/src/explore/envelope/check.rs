@@ -5,6 +5,8 @@ use model::relay::{Outcome, Status};
 use super::Envelope;
 use super::state::{FIRST, SECOND, SUCCESSOR, State};
 
+/// A receipt means: stored.
+pub const LOST: &str = "a receipt was given, and nothing stands for it";
 /// A key's effect happens once; a successor's instead of its predecessor's.
 pub const TWICE: &str = "applied twice, and nobody accepted that";
 /// Writes of one resource are applied in their order.
@@ -24,6 +26,7 @@ pub const PASSING_OVERWROTE: &str = "a delayed passing write undid a later one";
 
 /// All of them.
 pub const INVARIANTS: &[&str] = &[
+    LOST,
     TWICE,
     OVERTAKEN,
     OVERWRITTEN,
@@ -56,6 +59,7 @@ impl Envelope {
         };
         let rows = [FIRST, SECOND, SUCCESSOR];
         let mut must_not = |broken: bool, name| names.extend(broken.then_some(name));
+        must_not(s.wrong.lost, LOST);
         must_not(both || applied.iter().any(|times| *times > 1), TWICE);
         must_not(s.wrong.overtaken, OVERTAKEN);
         must_not(s.wrong.overwritten, OVERWRITTEN);

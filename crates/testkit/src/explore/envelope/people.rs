@@ -96,6 +96,7 @@ impl Envelope {
             status: Status::Queued,
             outcome: Outcome::NotSent,
             ending: None,
+            on_disk: self.rules.write_ahead,
             live: false,
             lease: 0,
             born: n.tick,

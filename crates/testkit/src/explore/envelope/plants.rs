@@ -4,7 +4,7 @@ use model::hub;
 use model::relay::{self, Answer, Move, Outcome, Retry, Status};
 
 use super::check::{
-    CAME_BACK, ENDED_BUT_APPLIED, OVERTAKEN, OVERWRITTEN, PASSED_BY, PASSING_OVERWROTE, TWICE,
+    CAME_BACK, ENDED_BUT_APPLIED, LOST, OVERTAKEN, OVERWRITTEN, PASSED_BY, PASSING_OVERWROTE, TWICE,
 };
 use super::{Bounds, Envelope, Net, Rules, Writes};
 use crate::explore::{Run, Scope};
@@ -55,6 +55,7 @@ pub fn runs(scope: Scope) -> Vec<Run> {
 
 const QUIET: Bounds = Bounds { crashes: 0, ticks: 2, ..REPLACE };
 const ADDING: Bounds = Bounds { crashes: 0, ticks: 2, ..APPEND };
+const DYING: Bounds = Bounds { crashes: 1, ..ADDING };
 const REFUSING: Bounds = Bounds { refusals: 2, ..ADDING };
 const OPERATED: Bounds = Bounds { operator: true, ..ADDING };
 const ENDLESS: Bounds = Bounds { net: Net::Endless, ticks: 4, ..ADDING };
@@ -86,7 +87,9 @@ fn plants_of_keys() -> Vec<Run> {
         Rules { retry: succeeds_always, conclude: never_unknown, key_status: never_committed, ..UNFENCED };
     let ageless = Rules { age_rule: false, is_too_old: never_too_old, ..REAL };
     let stale = Rules { settle: stale_counts, ..UNFENCED };
+    let receipt_first = Rules { write_ahead: false, ..REAL };
     vec![
+        found("a receipt is given before its envelope is on the disk", LOST, DYING, receipt_first),
         found("the hub records a key in a transaction of its own", TWICE, ADDING, own_transaction),
         found("R18: a refused envelope ends without a fence", ENDED_BUT_APPLIED, REFUSING, UNFENCED),
         found("R18: a cancelled envelope ends without a fence", OVERTAKEN, OPERATED, UNFENCED),

@@ -44,6 +44,7 @@ impl Envelope {
             status: Status::Queued,
             outcome: Outcome::NotSent,
             ending: None,
+            on_disk: self.rules.write_ahead,
             live: false,
             lease: 0,
             born: s.tick,
@@ -115,6 +116,11 @@ impl Envelope {
             ) => {}
         }
         self.hear(s, row, edges);
+        if !envelope.on_disk {
+            let mut n = *s;
+            n.rows[row] = Some(Row { on_disk: true, ..envelope });
+            edges.protocol(Step::to("it reaches the disk", row), n);
+        }
         // Another replayer of the same file held an earlier lease and has slept.
         if envelope.lease > 1 || (envelope.lease == 1 && envelope.status == Status::Cancelled) {
             let mut n = *s;
@@ -211,15 +217,19 @@ impl Envelope {
         edges.protocol(Step::to("the hub is asked about the key: it ends", row), n);
     }
 
-    /// The process dies: what was on the wire is parked, answers are lost.
+    /// The process dies: what was on the wire is parked, answers are lost, and so is what the disk does not have.
     pub(super) fn crash(&self, s: &State, edges: &mut Ways) {
-        let inflight = s.rows.iter().flatten().any(|row| row.status == Status::Inflight);
-        if s.left.crashes == 0 || !inflight {
+        let matters = |row: &Row| row.status == Status::Inflight || !row.on_disk;
+        if s.left.crashes == 0 || !s.rows.iter().flatten().any(matters) {
             return;
         }
         let mut n = *s;
         n.left.crashes -= 1;
         n.replies = [None; 3];
+        for gone in n.rows.iter_mut().filter(|row| row.is_some_and(|row| !row.on_disk)) {
+            // A caller that still waits sees its connection break; any other was given a receipt.
+            n.wrong.lost |= gone.take().is_some_and(|row| !row.live);
+        }
         for row in n.rows.iter_mut().flatten().filter(|row| row.status == Status::Inflight) {
             row.status = Status::Queued;
             row.outcome = Outcome::Unknown;

@@ -43,6 +43,8 @@ pub(super) struct Row {
     pub(super) outcome: Outcome,
     /// How it is to end, once the hub was asked about its key.
     pub(super) ending: Option<Ending>,
+    /// Whether a crash leaves it.
+    pub(super) on_disk: bool,
     /// Whether its caller still waits for the live answer.
     pub(super) live: bool,
     /// Counts its attempts.
@@ -136,6 +138,7 @@ pub(super) struct Left {
 /// What went wrong at the moment it did.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Wrong {
+    pub(super) lost: bool,
     pub(super) overtaken: bool,
     pub(super) overwritten: bool,
     pub(super) resurrected: bool,

@@ -1,0 +1,99 @@
+//! One connection and whoever drives it.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use axum::body::Body;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+
+use super::idle::Idle;
+use crate::client::dial;
+
+/// A connection that nobody but its holder drives.
+pub(super) struct Line {
+    sender: SendRequest<Body>,
+    /// Nothing once it ended.
+    driving: Option<Driving>,
+}
+
+type Driving = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
+
+/// Why there is no answer.
+pub(super) enum Unanswered {
+    /// The connection had ended before anything of the request was written: here it is again.
+    Unsent(Box<Request<Body>>, hyper::Error),
+    /// It may have left.
+    Lost(hyper::Error),
+}
+
+impl Line {
+    pub(super) async fn over(stream: TokioIo<dial::Line>) -> hyper::Result<Self> {
+        let (sender, connection) = http1::handshake(stream).await?;
+        // A change of protocols is fulfilled by the poll that reads the answer.
+        Ok(Self { sender, driving: Some(Box::pin(connection.with_upgrades())) })
+    }
+
+    /// Asks, and waits for the answer's head. Afterwards the connection goes back to `idle` by itself.
+    pub(super) async fn ask(
+        mut self,
+        request: Request<Body>,
+        idle: &Arc<Idle>,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        // Only driving the connection makes the answer ready, and it is looked at after each step of that. So it
+        // needs no waker of its own, which would only wake this task for what it is about to see; and it must not
+        // count against the task's budget, because a refusal to look would go unnoticed.
+        let mut answer = pin!(tokio::task::unconstrained(self.sender.try_send_request(request)));
+        let answer = poll_fn(|cx| {
+            self.drive(cx);
+            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        });
+        match answer.await {
+            Ok(answer) => {
+                self.give_back(idle);
+                Ok(answer)
+            }
+            Err(mut error) => Err(match error.take_message() {
+                Some(request) => Unanswered::Unsent(Box::new(request), error.into_error()),
+                None => Unanswered::Lost(error.into_error()),
+            }),
+        }
+    }
+
+    /// One step.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(driving) = &mut self.driving
+            && driving.as_mut().poll(cx).is_ready()
+        {
+            // Whoever still waits for it hears of its end when it is dropped.
+            self.driving = None;
+        }
+    }
+
+    /// To `idle` when the whole answer is here; else a task reads the rest of it first.
+    fn give_back(mut self, idle: &Arc<Idle>) {
+        if self.driving.is_none() {
+            return;
+        }
+        if self.sender.is_ready() {
+            return idle.put(self);
+        }
+        let idle = Arc::clone(idle);
+        tokio::spawn(async move {
+            let read = poll_fn(|cx| {
+                self.drive(cx);
+                match self.driving {
+                    Some(_) => self.sender.poll_ready(cx).map(|ready| ready.is_ok()),
+                    None => Poll::Ready(false),
+                }
+            });
+            if read.await {
+                idle.put(self);
+            }
+        });
+    }
+}
