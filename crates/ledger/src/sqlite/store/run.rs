@@ -1,10 +1,12 @@
 //! How a door's work is run: as a job of the engine's writer, or on one of its readers.
 
 use ::sqlite::rusqlite::Connection;
+use model::Timestamp;
 
+use super::super::janitor::{self, AuditAt};
 use super::super::{hub, planted};
 use super::{SqliteLedger, World};
-use crate::{HubOutcome, HubWrite, LaneSubmission, LinkError, Outcome, StorageError};
+use crate::{HubOutcome, HubWrite, LaneSubmission, LinkError, Orphan, Outcome, StorageError};
 
 impl SqliteLedger {
     pub(super) async fn write<T, E>(
@@ -20,6 +22,20 @@ impl SqliteLedger {
         let written = self.db.write(name, move |conn| job(conn, &world)).await?;
         self.committed.send_replace(());
         Ok(written)
+    }
+
+    /// A read for each part of the books, so that none of them takes long.
+    pub(super) async fn audit(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
+        let now = self.world.now();
+        let (mut orphans, mut from) = (Vec::new(), AuditAt::START);
+        while from != AuditAt::End && orphans.len() < limit {
+            let (found, next) =
+                self.read("ledger.orphans", move |conn| janitor::audit(conn, now, before, &from)).await?;
+            orphans.extend(found);
+            from = next;
+        }
+        orphans.truncate(limit);
+        Ok(orphans)
     }
 
     pub(super) async fn accept_in_two_transactions(
