@@ -16,7 +16,6 @@ use model::{
 use tokio::sync::watch;
 
 use self::run::{Accepts, LookUp, LookUps};
-use super::janitor::AuditAt;
 use super::{
     accept, chat, explain, history, hub, janitor, join, link, list, manage, mesh, planted, push, signin,
     status, token, wayin, webhook, window,
@@ -574,15 +573,6 @@ impl Ledger for SqliteLedger {
     }
 
     async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
-        let now = self.world.now();
-        let (mut orphans, mut from) = (Vec::new(), AuditAt::START);
-        while from != AuditAt::End && orphans.len() < limit {
-            let (found, next) =
-                self.read("ledger.orphans", move |conn| janitor::audit(conn, now, before, &from)).await?;
-            orphans.extend(found);
-            from = next;
-        }
-        orphans.truncate(limit);
-        Ok(orphans)
+        self.audit(before, limit).await
     }
 }

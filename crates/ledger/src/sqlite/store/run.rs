@@ -3,11 +3,12 @@
 use ::sqlite::Gathering;
 use ::sqlite::rusqlite::Connection;
 use model::admission::Known;
-use model::{ClientMessageId, MemberId};
+use model::{ClientMessageId, MemberId, Timestamp};
 
+use super::super::janitor::{self, AuditAt};
 use super::super::{accept, hub, planted, status};
 use super::{SqliteLedger, World};
-use crate::{HubOutcome, HubWrite, LaneSubmission, LinkError, LinkRefused, Outcome, StorageError};
+use crate::{HubOutcome, HubWrite, LaneSubmission, LinkError, LinkRefused, Orphan, Outcome, StorageError};
 
 /// Accepts of many callers are one job: read once, judged together, written table by table.
 pub(super) type Accepts = Gathering<LaneSubmission, Result<Vec<Outcome>, LinkRefused>, StorageError>;
@@ -59,6 +60,20 @@ impl SqliteLedger {
         let written = self.db.write(name, move |conn| job(conn, &world)).await?;
         self.committed.send_replace(());
         Ok(written)
+    }
+
+    /// A read for each part of the books, so that none of them takes long.
+    pub(super) async fn audit(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
+        let now = self.world.now();
+        let (mut orphans, mut from) = (Vec::new(), AuditAt::START);
+        while from != AuditAt::End && orphans.len() < limit {
+            let (found, next) =
+                self.read("ledger.orphans", move |conn| janitor::audit(conn, now, before, &from)).await?;
+            orphans.extend(found);
+            from = next;
+        }
+        orphans.truncate(limit);
+        Ok(orphans)
     }
 
     pub(super) async fn accept_in_two_transactions(
