@@ -34,13 +34,13 @@ fn together(db: &Db, given: &[&'static str]) -> Vec<Result<usize, NoteError>> {
     let (Gate { begun, release }, hold) = gate();
     let mut first = Box::pin(db.write("hold", hold));
     assert!(hand_in(&mut first).is_pending());
-    begun.recv().unwrap();
+    begun.recv().expect("the writer is at the gate");
     let mut waiting: Vec<_> =
         given.iter().map(|word| Box::pin(db.write_gathered(&gathering, *word))).collect();
     assert!(waiting.iter_mut().all(|write| hand_in(write).is_pending()));
     assert_eq!(db.stats().waiting, given.len() as u64);
-    release.send(()).unwrap();
-    db.write_blocking("last", |_| Ok::<_, NoteError>(())).unwrap();
+    release.send(()).expect("the writer waits at the gate");
+    db.write_blocking("last", |_| Ok::<_, NoteError>(())).expect("an empty job is kept");
     assert_eq!(db.stats().waiting, 0);
     let answers = waiting.iter_mut().map(hand_in);
     answers
