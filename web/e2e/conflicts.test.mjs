@@ -119,6 +119,7 @@ test("both sides stand side by side; mine goes out on the version that was seen,
   assert.equal((await task("T-88")).status, "cancelled", "nothing was overwritten");
   await withPage(async (page) => {
     await page.locator(".nav a", { hasText: "Conflicts" }).locator(".dot").waitFor({ timeout: PATIENCE_MS });
+    await page.locator(`a.conv[data-row="${row}"]`).waitFor({ timeout: PATIENCE_MS });
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     const line = page.locator("table.cmp tr", { hasText: "status" });

@@ -95,6 +95,8 @@ test("fields the write names come first, and clash where the other side has some
   ]);
   expect(compare({ method: "PUT", mine: {}, theirs: { a: 1 } })[0]?.mine.kind).toBe("removed");
   expect(compare({ method: "PATCH", mine: "no object", theirs: undefined })).toEqual([]);
+  const based = compare({ method: "PATCH", base: { status: "todo" }, mine: { status: "done" }, theirs });
+  expect(based.map(({ name, base }) => [name, base]).slice(0, 2)).toEqual([["status", "todo"], ["id", undefined]]);
 });
 
 test("conditions are said in words", () => {

@@ -32,6 +32,10 @@ export interface Envelope {
   mine?: unknown;
   theirs?: unknown;
   theirs_etag?: string;
+  /** What stood there when the write was asked, where that passed the relay. */
+  base?: unknown;
+  /** Why it is not known. */
+  base_unknown?: string;
 }
 
 export interface RelayStatus {
@@ -110,6 +114,8 @@ export class Conflicts {
 /** One line of the comparison. */
 export interface Field {
   name: string;
+  /** What stood there when the write was asked; undefined when it did not, or nobody kept it. */
+  base: string | undefined;
   /** What was asked for; `untouched` when the write does not name the field. */
   mine: { kind: "untouched" } | { kind: "removed" } | { kind: "value"; text: string };
   /** What is there now; undefined when it is not there, or nobody could read it. */
@@ -119,18 +125,19 @@ export interface Field {
 }
 
 /** Fields of both sides: those the write names first, then the rest as it stands there. */
-export function compare({ method, mine, theirs }: Pick<Envelope, "method" | "mine" | "theirs">): Field[] {
-  const [asked, there] = [object(mine), object(theirs)];
+export function compare({ method, base, mine, theirs }: Pick<Envelope, "method" | "base" | "mine" | "theirs">): Field[] {
+  const [before, asked, there] = [object(base), object(mine), object(theirs)];
   const names = [...new Set([...Object.keys(asked), ...Object.keys(there)])];
   // Only a patch leaves alone what it does not name.
   const missing: Field["mine"] = method === "PATCH" ? { kind: "untouched" } : { kind: "removed" };
   return names.map((name) => {
+    const base = name in before ? text(before[name]) : undefined;
     const theirs = name in there ? text(there[name]) : undefined;
     const value = asked[name];
-    if (!(name in asked)) return { name, mine: missing, theirs, clashes: false };
-    if (value === null) return { name, mine: { kind: "removed" }, theirs, clashes: theirs !== undefined };
+    if (!(name in asked)) return { name, base, mine: missing, theirs, clashes: false };
+    if (value === null) return { name, base, mine: { kind: "removed" }, theirs, clashes: theirs !== undefined };
     const mine = text(value);
-    return { name, mine: { kind: "value", text: mine }, theirs, clashes: mine !== theirs };
+    return { name, base, mine: { kind: "value", text: mine }, theirs, clashes: mine !== theirs };
   });
 }
 

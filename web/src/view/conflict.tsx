@@ -124,12 +124,12 @@ function Compared({ row }: { row: Envelope }) {
         </thead>
         <tbody>
           {fields.map((field) => (
-            <Line key={field.name} field={field} known={row.theirs !== undefined} labels={[`asked on ${base(row.precondition)}`, "asked for", open ? "there now" : "there then"]} />
+            <Line key={field.name} field={field} kept={row.base !== undefined} known={row.theirs !== undefined} labels={[`asked on ${base(row.precondition)}`, "asked for", open ? "there now" : "there then"]} />
           ))}
         </tbody>
       </table>
       <p class="foot dim">
-        The relay keeps which version a write was asked on, not what it held.
+        {row.base === undefined ? visible(`What stood there then is not kept. ${row.base_unknown ?? ""}`) : "What stood there then is what passed the relay."}
         {row.mine === undefined ? " What was asked for is kept no longer." : ""}
         {row.theirs === undefined ? " What is there could not be read or must not be kept." : ""}
       </p>
@@ -137,13 +137,13 @@ function Compared({ row }: { row: Envelope }) {
   );
 }
 
-function Line({ field, known, labels }: { field: Field; known: boolean; labels: [string, string, string] }) {
+function Line({ field, kept, known, labels }: { field: Field; kept: boolean; known: boolean; labels: [string, string, string] }) {
   const hit = field.clashes ? "hit" : "";
   return (
     <tr>
       <td class="name">{visible(field.name)}</td>
       <td class="same" data-label={labels[0]}>
-        not kept
+        <bdi>{field.base === undefined ? (kept ? "none" : "not kept") : visible(field.base)}</bdi>
       </td>
       <td class={`${hit} ${field.mine.kind === "value" ? "" : "same"}`} data-label={labels[1]}>
         <bdi>{mine(field)}</bdi>
