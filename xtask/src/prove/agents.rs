@@ -7,9 +7,10 @@ use testkit::parley::{Outcome, Plan};
 
 /// Messages between two kills; an automatic chain has at most 64.
 const MESSAGES_PER_KILL: u64 = 50;
-/// A planted bug shows when a program dies with everything; some kills fall between two.
-const CONTROL_MESSAGES: u64 = 60;
-const CONTROL_KILLS: u64 = 12;
+/// A planted bug shows when a program dies with everything; some kills fall between two programs, more of them where
+/// the messages between two kills are few.
+const CONTROL_MESSAGES: u64 = 500;
+const CONTROL_KILLS: u64 = 10;
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     let binary = Binary::at(request.faulted_binary()?);
