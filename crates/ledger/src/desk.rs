@@ -104,7 +104,7 @@ pub(crate) type Verdicts = Vec<Result<Vec<Outcome>, LinkRefused>>;
 /// Verdicts on a batch.
 pub(crate) struct Judged<'a> {
     /// One per frame.
-    pub frames: Vec<Result<Vec<Outcome>, LinkRefused>>,
+    pub frames: Verdicts,
     /// The accepted messages, in the order they were judged.
     pub entries: Vec<Entry<'a>>,
     /// Each log that gets a message, as it is afterwards.

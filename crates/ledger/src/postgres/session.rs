@@ -64,23 +64,13 @@ pub(super) fn address(url: &str) -> Result<Config, OpenError> {
     Config::from_str(url).map_err(|error| OpenError::Address(error.to_string()))
 }
 
-/// What a pool's sessions are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    Anything,
-    Accepts,
-}
-
 /// A pool whose every session was set up and checked.
-pub(super) fn pool(config: Config, connections: usize, of: Use) -> Result<Pool, PostgresError> {
+pub(super) fn pool(config: Config, connections: usize) -> Result<Pool, PostgresError> {
     let manager =
         Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
-    let set_up = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+    let set_up = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
         Box::pin(async move {
             client.batch_execute(sql!("session")).await.map_err(HookError::Backend)?;
-            if of == Use::Accepts {
-                client.batch_execute(sql!("session_accept")).await.map_err(HookError::Backend)?;
-            }
             check_durable(client).await
         })
     });

@@ -9,5 +9,6 @@ SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET jit = off;
--- With its shape given, a plan made once serves every value; PostgreSQL would make one for each array's length.
+-- With its shape given, a plan made once serves every value: PostgreSQL would make one for each array's length, which
+-- costs more than using it.
 SET plan_cache_mode = force_generic_plan;

@@ -9,7 +9,7 @@ use super::super::batch::{Queue, WRITERS};
 use super::super::hub_batch::HubQueue;
 use super::super::lookup::{LookUps, READERS};
 use super::super::schema::{self, OpenError};
-use super::super::session::{self, CONNECTIONS_MAX, Core, Use};
+use super::super::session::{self, CONNECTIONS_MAX, Core};
 use super::super::trouble::PostgresError;
 use super::super::wake::Wake;
 use super::PostgresLedger;
@@ -19,8 +19,8 @@ impl PostgresLedger {
     /// Connects to the database at `url`, brings its tables up to date and starts the writers.
     pub async fn open(url: &str, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
         let config = session::address(url)?;
-        let pool = session::pool(config.clone(), CONNECTIONS_MAX, Use::Anything)?;
-        let writers = session::pool(config.clone(), WRITERS + READERS, Use::Accepts)?;
+        let pool = session::pool(config.clone(), CONNECTIONS_MAX)?;
+        let writers = session::pool(config.clone(), WRITERS + READERS)?;
         let (clock_shift, regressions) = (AtomicI64::new(0), Regressions::new());
         let core = Arc::new(Core { pool, writers, entropy, clock_shift, regressions });
         let mut client = core.connection().await.map_err(PostgresError::from)?;
