@@ -188,3 +188,16 @@ fn a_setting_that_does_not_take_is_a_refusal() {
     let text = refused.unwrap().to_string();
     assert!(text.contains("notes.db") && text.contains("delete"), "{text}");
 }
+
+/// The flags come from the workspace's cargo configuration, all in one line: those that SQLite can be asked for speak
+/// for the one it does not list, HAVE_FDATASYNC.
+#[test]
+fn sqlite_was_compiled_as_the_workspace_asks() {
+    let conn = sqlite::rusqlite::Connection::open_in_memory().unwrap();
+    let mut options = conn.prepare("PRAGMA compile_options").unwrap();
+    let options: Vec<String> = options.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for there in ["DEFAULT_MEMSTATUS=0", "OMIT_SHARED_CACHE"] {
+        assert!(options.iter().any(|option| option == there), "{there}: {options:?}");
+    }
+    assert!(!options.iter().any(|option| option == "ENABLE_API_ARMOR"), "{options:?}");
+}
