@@ -287,7 +287,7 @@ pub const BREAKER_FAILURES_MAX: u32 = 3;
 pub const BREAKER_PROBE_EVERY: Duration = Duration::from_secs(2);
 /// The answer to a look at the upstream's health.
 pub const RELAY_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections kept open to a door that requests are handed on to, between two requests.
+/// Connections each strand keeps open to a door that requests are handed on to, between two requests.
 pub const PASS_IDLE_CONNECTIONS_MAX: usize = 256;
 /// Entity tags a relay remembers; the oldest goes.
 pub const RELAY_TAGS_MAX: usize = 10_000;

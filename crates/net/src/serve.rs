@@ -10,6 +10,7 @@ mod accept;
 mod census;
 mod connection;
 mod pace;
+pub(crate) mod strands;
 mod visit;
 
 use std::sync::Arc;
@@ -21,13 +22,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use accept::{Accepted, Stream};
+use accept::Accepted;
 use census::Census;
 use connection::Life;
 use visit::Visit;
 
 pub use accept::Door;
 pub use connection::{Caller, Connection};
+pub use strands::spread_over_strands;
 
 /// After an accept that did not work (out of descriptors) the next one waits this long: the kernel would
 /// report the same at once.
@@ -128,11 +130,13 @@ impl Hall {
         let Self { bounds, router, life, .. } = self;
         let connection = Connection::new(caller, place, life.clone());
         let visit = Visit { bounds: *bounds, router: router.clone(), connection, life: life.clone() };
-        match stream {
-            Stream::Tcp(stream) => life.tasks.spawn(visit.serve(stream)),
-            Stream::Tls(stream, identity) => life.tasks.spawn(visit.serve_tls(stream, identity)),
-            Stream::Unix(stream) => life.tasks.spawn(visit.serve(stream)),
-        };
+        match strands::next() {
+            Some(strand) => match stream.detach() {
+                Ok(stream) => drop(life.tasks.spawn_on(visit.serve_detached(stream), strand)),
+                Err(error) => debug!(%error, "a caller left before it was looked at"),
+            },
+            None => drop(life.tasks.spawn(visit.serve_stream(stream))),
+        }
     }
 
     async fn drain(self) -> Ended {

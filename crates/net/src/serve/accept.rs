@@ -41,6 +41,34 @@ pub(super) enum Stream {
     Unix(UnixStream),
 }
 
+/// A stream on its way from one runtime to another.
+pub(super) enum Detached {
+    Tcp(std::net::TcpStream),
+    Tls(std::net::TcpStream, Identity),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Stream {
+    pub(super) fn detach(self) -> io::Result<Detached> {
+        Ok(match self {
+            Stream::Tcp(stream) => Detached::Tcp(stream.into_std()?),
+            Stream::Tls(stream, identity) => Detached::Tls(stream.into_std()?, identity),
+            Stream::Unix(stream) => Detached::Unix(stream.into_std()?),
+        })
+    }
+}
+
+impl Detached {
+    /// On the runtime that calls.
+    pub(super) fn attach(self) -> io::Result<Stream> {
+        Ok(match self {
+            Detached::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
+            Detached::Tls(stream, identity) => Stream::Tls(TcpStream::from_std(stream)?, identity),
+            Detached::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
 impl Door {
     /// A TCP door.
     pub fn tcp(listener: TcpListener) -> Self {

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use tower::ServiceExt;
 use tracing::debug;
 
+use super::accept::{Detached, Stream};
 use super::connection::Life;
 use super::pace::Pace;
 use super::{Bounds, Connection};
@@ -36,6 +37,22 @@ pub(super) struct Visit {
 }
 
 impl Visit {
+    /// A connection that was accepted on another runtime.
+    pub(super) async fn serve_detached(self, stream: Detached) {
+        match stream.attach() {
+            Ok(stream) => self.serve_stream(stream).await,
+            Err(error) => debug!(%error, "a connection could not be taken over"),
+        }
+    }
+
+    pub(super) async fn serve_stream(self, stream: Stream) {
+        match stream {
+            Stream::Tcp(stream) => self.serve(stream).await,
+            Stream::Tls(stream, identity) => self.serve_tls(stream, identity).await,
+            Stream::Unix(stream) => self.serve(stream).await,
+        }
+    }
+
     /// The TLS handshake, which may take as long as a head, then the rest.
     pub(super) async fn serve_tls(self, stream: TcpStream, identity: Identity) {
         let greeted = tokio::select! {

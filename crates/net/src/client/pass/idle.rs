@@ -8,14 +8,19 @@ use model::limits;
 use tokio::time::Instant;
 
 use super::line::Line;
+use crate::serve::strands::here;
 
 /// Well before the door would close it, or a request could meet the close on its way.
 const KEPT: Duration = Duration::from_millis(limits::IDLE_TIMEOUT.as_millis() as u64 / 2);
 
 /// The connections of one door that nobody uses, the last used last. Nobody reads them either: one that the other
-/// side closed is found out when it is taken, or goes with its age.
+/// side closed is found out when it is taken, or goes with its age. Each strand has its own, because a connection is
+/// woken by the runtime it was made on.
 #[derive(Default)]
-pub(super) struct Idle(Mutex<Kept>);
+pub(super) struct Idle([Mutex<Kept>; STRANDS]);
+
+/// Strands beyond these share.
+const STRANDS: usize = 32;
 
 #[derive(Default)]
 struct Kept {
@@ -45,7 +50,7 @@ impl Idle {
         }
     }
 
-    /// Closes what is over; false when nothing is left.
+    /// Closes what is over of this strand; false when nothing is left.
     fn close_over(&self) -> bool {
         let mut kept = self.kept();
         let young = kept.lines.partition_point(|(since, _)| since.elapsed() >= KEPT);
@@ -56,7 +61,7 @@ impl Idle {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         // Every change under the lock is complete before anything can panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0[here() % STRANDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
