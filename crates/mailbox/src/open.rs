@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 use sqlite::{Bounds, Db, Freed, Migration, Options, Schema, Stats, StorageError};
 
 use crate::meta::{self, InboxEpoch};
+use crate::outbox::{Accepts, accepts};
 use crate::sql;
 
 /// The tables of a mailbox.
@@ -24,6 +25,7 @@ pub const SCHEMA: Schema = Schema {
 pub struct Mailbox {
     pub(crate) db: Db,
     pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) accepts: Arc<Accepts>,
     inbox_epoch: InboxEpoch,
 }
 
@@ -62,7 +64,7 @@ impl Mailbox {
                 })?
             }
         };
-        Ok(Mailbox { db, entropy, inbox_epoch })
+        Ok(Mailbox { db, entropy, accepts: Arc::new(accepts()), inbox_epoch })
     }
 
     /// How a mailbox's file is opened. Freed bytes are zeroed: a scrubbed body shall be gone.

@@ -17,8 +17,8 @@ use model::outbox::{BrokerReceipt, Status};
 use model::{Fingerprint, MessageId, Timestamp};
 use rusqlite::{Connection, named_params};
 
-pub(crate) use accept::accept;
 pub use accept::{Accepted, NewRow};
+pub(crate) use accept::{Accepts, accept, accepts};
 pub use claim::{ClaimRequest, Claimed, LaneFrame, Leased};
 pub use lane::LaneKey;
 pub use learn::{Learned, RowStatus, Unsettled};

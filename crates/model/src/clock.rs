@@ -1,5 +1,6 @@
 //! Time and randomness as arguments, so that a simulation can own both.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -119,8 +120,44 @@ impl Clock for SystemClock {
 
 impl Entropy for OsEntropy {
     fn fill(&self, buffer: &mut [u8]) {
-        getrandom::fill(buffer).expect("the operating system provides random bytes");
+        if buffer.len() > ID_BYTES_MAX {
+            ask_system(buffer);
+        } else {
+            STOCK.with_borrow_mut(|stock| stock.fill(buffer));
+        }
     }
+}
+
+/// More than an id needs is a secret: it comes from the system to its owner and lies nowhere in between.
+const ID_BYTES_MAX: usize = 16;
+/// Random bytes asked for at once: a call to the system for each id would cost more than the id.
+const STOCK_BYTES: usize = 1024;
+
+thread_local! {
+    static STOCK: RefCell<Stock> = const { RefCell::new(Stock { bytes: [0; STOCK_BYTES], used: STOCK_BYTES }) };
+}
+
+/// Random bytes for ids, each given out once.
+struct Stock {
+    bytes: [u8; STOCK_BYTES],
+    used: usize,
+}
+
+impl Stock {
+    fn fill(&mut self, buffer: &mut [u8]) {
+        if STOCK_BYTES - self.used < buffer.len() {
+            ask_system(&mut self.bytes);
+            self.used = 0;
+        }
+        let taken = &mut self.bytes[self.used..self.used + buffer.len()];
+        buffer.copy_from_slice(taken);
+        taken.fill(0);
+        self.used += buffer.len();
+    }
+}
+
+fn ask_system(buffer: &mut [u8]) {
+    getrandom::fill(buffer).expect("the operating system provides random bytes");
 }
 
 impl BrokerClock {
@@ -138,6 +175,16 @@ impl BrokerClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_random_bytes_are_given_out_twice() {
+        let mut seen = std::collections::HashSet::new();
+        for length in [16, 10, 8].into_iter().cycle().take(3 * STOCK_BYTES / 8) {
+            let mut bytes = [0; 16];
+            OsEntropy.fill(&mut bytes[..length]);
+            assert!(seen.insert(bytes), "{bytes:?}");
+        }
+    }
 
     #[test]
     fn instants_print_as_rfc_3339_with_six_decimals_and_parse_back() {

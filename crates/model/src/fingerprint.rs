@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::envelope::{Deadline, Draft, Kind};
 use crate::error::Malformed;
+use crate::hex;
 
 /// What was asked, in 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,18 +22,22 @@ impl Fingerprint {
     /// The fingerprint of `draft`.
     pub fn of(draft: &Draft) -> Fingerprint {
         let extra = extra_fields(draft);
-        let body = hex(&Sha256::digest(draft.body.as_str()));
-        let mut fields = vec![
-            if extra.is_some() { "2" } else { "1" }.to_owned(),
-            draft.to.kind().to_owned(),
-            draft.to.reference(),
-            draft.reply_to.as_ref().map_or("", |reply| reply.as_str()).to_owned(),
-            draft.priority.word().to_owned(),
-            draft.meta.as_ref().map_or("", |meta| meta.as_str()).to_owned(),
-            body,
+        let form = if extra.is_some() { "2" } else { "1" };
+        let (reference, body) = (draft.to.reference(), hex::encode(&Sha256::digest(draft.body.as_str())));
+        let fields = [
+            draft.to.kind(),
+            &reference,
+            draft.reply_to.as_ref().map_or("", |reply| reply.as_str()),
+            draft.priority.word(),
+            draft.meta.as_ref().map_or("", |meta| meta.as_str()),
+            &body,
         ];
-        fields.extend(extra);
-        Fingerprint(Sha256::digest(fields.join("\0")).into())
+        let mut digest = Sha256::new_with_prefix(form);
+        for field in fields.into_iter().chain(extra.as_deref()) {
+            digest.update([0]);
+            digest.update(field);
+        }
+        Fingerprint(digest.finalize().into())
     }
 
     /// The stored bytes.
@@ -47,7 +52,7 @@ impl Fingerprint {
 
     /// The first eight bytes, enough to tell two requests apart in an answer.
     pub fn prefix(&self) -> String {
-        hex(&self.0[..8])
+        hex::encode(&self.0[..8])
     }
 }
 
@@ -86,22 +91,17 @@ fn extra_fields(draft: &Draft) -> Option<String> {
     )
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
 impl FromStr for Fingerprint {
     type Err = Malformed;
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        let key: crate::id::NodeKey =
-            text.parse().map_err(|_| Malformed::new("request_fingerprint", "64 hexadecimal characters"))?;
-        Ok(Self(*key.as_bytes()))
+        let malformed = || Malformed::new("request_fingerprint", "64 hexadecimal characters");
+        hex::decode(text).map(Self).ok_or_else(malformed)
     }
 }
 

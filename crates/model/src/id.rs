@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::clock::{Entropy, Timestamp};
 use crate::error::Malformed;
-use crate::limits;
+use crate::{hex, limits};
 
 macro_rules! uuid_id {
     ($($(#[doc = $doc:literal])+ $name:ident $field:literal;)*) => {$(
@@ -242,27 +242,15 @@ impl NodeKey {
 
 impl fmt::Display for NodeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
 impl FromStr for NodeKey {
     type Err = Malformed;
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        let malformed = Malformed::new("publicKey", "64 hexadecimal characters");
-        if text.len() != 64 || !text.is_ascii() {
-            return Err(malformed);
-        }
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let pair = std::str::from_utf8(pair).expect("ASCII was checked above");
-            // from_str_radix takes a sign; a key has none.
-            if pair.starts_with('+') {
-                return Err(malformed);
-            }
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| malformed.clone())?;
-        }
-        Ok(Self(bytes))
+        let malformed = || Malformed::new("publicKey", "64 hexadecimal characters");
+        hex::decode(text).map(Self).ok_or_else(malformed)
     }
 }
 

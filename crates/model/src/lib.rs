@@ -16,6 +16,7 @@ pub mod envelope;
 pub mod error;
 pub mod fingerprint;
 pub mod gcra;
+pub mod hex;
 pub mod hub;
 pub mod id;
 pub mod limits;

@@ -59,6 +59,21 @@ impl Policy {
         let (body_bytes_max, body_timeout) = (limits::REQUEST_BYTES_MAX, limits::BODY_TIMEOUT);
         Self { hosts, origins, body_bytes_max, body_timeout }
     }
+
+    /// Lets `handle` see the request once it was checked. For a door whose own checks stand in the same layer;
+    /// [`protect`] for the others.
+    pub async fn guard<F>(&self, request: Request, handle: impl FnOnce(Request) -> F) -> Response
+    where
+        F: Future<Output = Response>,
+    {
+        match check(self, request) {
+            Ok(request) => AssertUnwindSafe(handle(request)).catch_unwind().await.unwrap_or_else(|_| {
+                tracing::error!("a handler panicked; its caller was told `internal`");
+                Refusal::plain(ErrorCode::Internal).into_response()
+            }),
+            Err(refusal) => refusal.into_response(),
+        }
+    }
 }
 
 /// Puts `policy` before every route of `router`, its fallback included.
@@ -89,13 +104,7 @@ pub fn bearer(headers: &HeaderMap) -> Option<Secret> {
 }
 
 async fn check_first(State(policy): State<Arc<Policy>>, request: Request, next: Next) -> Response {
-    match check(&policy, request) {
-        Ok(request) => AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
-            tracing::error!("a handler panicked; its caller was told `internal`");
-            Refusal::plain(ErrorCode::Internal).into_response()
-        }),
-        Err(refusal) => refusal.into_response(),
-    }
+    policy.guard(request, |request| next.run(request)).await
 }
 
 fn check(policy: &Policy, request: Request) -> Result<Request, Refusal> {

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use model::limits;
+use model::{hex, limits};
 use sha2::{Digest, Sha256};
 use tokio::net::UnixListener;
 
@@ -87,7 +87,7 @@ pub fn socket_path(wanted: &Path, runtime_dir: Option<&Path>) -> Result<PathBuf,
         return Ok(wanted);
     }
     let digest = Sha256::digest(wanted.as_os_str().as_bytes());
-    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name: String = hex::encode(&digest[..8]);
     let short = runtime_dir.map(|dir| dir.join(format!("postrider-{name}")).join("sock"));
     short.filter(fits).ok_or(PathTooLong { wanted })
 }

@@ -220,7 +220,7 @@ fn invite_row(row: InviteRow) -> wire::ask::InviteRow {
 
 /// Enough of the hash to tell two invites apart, too little to look for the token.
 fn invite_id(hash: &SecretHash) -> String {
-    hash.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    model::hex::encode(&hash.0[..8])
 }
 
 fn scopes_of(scopes: &[Scope]) -> Scopes {

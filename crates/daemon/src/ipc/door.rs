@@ -9,7 +9,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use model::ErrorCode;
-use net::guard::{Hosts, Origins, Policy, Scheme, bearer, protect};
+use net::guard::{Hosts, Origins, Policy, Scheme, bearer};
 use net::respond::Refusal;
 use net::serve::Connection;
 
@@ -42,21 +42,39 @@ impl Transport {
     }
 }
 
-/// `routes` behind the listener's guard, its authentication and its counters.
-pub(super) fn guarded(routes: Router, ground: Arc<Ground>, transport: Transport) -> Router {
-    let known = routes.layer(middleware::from_fn_with_state((ground.clone(), transport), known_callers));
-    protect(known, transport.policy()).layer(middleware::from_fn_with_state((ground, transport), counted))
+/// What stands before every route of one listener.
+struct Gate {
+    ground: Arc<Ground>,
+    transport: Transport,
+    policy: Policy,
 }
 
-async fn known_callers(
-    State((ground, transport)): State<(Arc<Ground>, Transport)>,
-    connection: Connection,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    match caller(&ground, transport, request.headers()).await {
+/// `routes` behind the listener's guard, its authentication and its counters: one layer, because each is paid for
+/// by every request.
+pub(super) fn guarded(routes: Router, ground: Arc<Ground>, transport: Transport) -> Router {
+    let gate = Gate { ground, transport, policy: transport.policy() };
+    routes.layer(middleware::from_fn_with_state(Arc::new(gate), pass))
+}
+
+async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let Gate { ground, transport, policy } = &*gate;
+    let began = ground.clock.monotonic();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let answer = policy.guard(request, |request| known_callers(ground, *transport, request, next)).await;
+    let path = answer.extensions().get::<MatchedPath>().or(path.as_ref());
+    // Without a route the address is the caller's own text, and no label.
+    let endpoint = path.map_or("none", MatchedPath::as_str);
+    let took = ground.clock.monotonic().saturating_sub(began);
+    ground.ipc.answered(endpoint, answer.status().as_u16(), transport.word(), took);
+    answer
+}
+
+async fn known_callers(ground: &Ground, transport: Transport, mut request: Request, next: Next) -> Response {
+    match caller(ground, transport, request.headers()).await {
         Ok(caller) => {
-            connection.authenticated();
+            if let Some(connection) = request.extensions().get::<Connection>() {
+                connection.authenticated();
+            }
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
@@ -85,20 +103,4 @@ async fn caller(ground: &Ground, transport: Transport, headers: &HeaderMap) -> R
         }
     }
     Err(refused())
-}
-
-async fn counted(
-    State((ground, transport)): State<(Arc<Ground>, Transport)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let began = ground.clock.monotonic();
-    let path = request.extensions().get::<MatchedPath>().cloned();
-    let answer = next.run(request).await;
-    let path = answer.extensions().get::<MatchedPath>().cloned().or(path);
-    // Without a route the address is the caller's own text, and no label.
-    let endpoint = path.as_ref().map_or("none", MatchedPath::as_str);
-    let took = ground.clock.monotonic().saturating_sub(began);
-    ground.ipc.answered(endpoint, answer.status().as_u16(), transport.word(), took);
-    answer
 }

@@ -32,9 +32,17 @@ pub(crate) struct Tally {
 /// The local door's counters since the start.
 #[derive(Default)]
 pub(crate) struct IpcTally {
-    requests: Mutex<BTreeMap<(String, u16, &'static str), u64>>,
-    durations: Mutex<BTreeMap<String, (u64, Duration)>>,
+    /// By address.
+    endpoints: Mutex<BTreeMap<String, Answers>>,
     pub(crate) token_rotations: AtomicU64,
+}
+
+/// What one address answered.
+#[derive(Clone, Default)]
+struct Answers {
+    /// By status and transport.
+    counts: BTreeMap<(u16, &'static str), u64>,
+    took: Duration,
 }
 
 fn add(counter: &AtomicU64, n: usize) {
@@ -136,26 +144,30 @@ impl Tally {
 impl IpcTally {
     /// A request was answered.
     pub(crate) fn answered(&self, endpoint: &str, status: u16, transport: &'static str, took: Duration) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        *requests.entry((endpoint.to_owned(), status, transport)).or_default() += 1;
-        drop(requests);
-        let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, sum) = durations.entry(endpoint.to_owned()).or_default();
-        *count += 1;
-        *sum += took;
+        let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        // An address is new once and known ever after: only then does its name cost an allocation.
+        if !endpoints.contains_key(endpoint) {
+            endpoints.insert(endpoint.to_owned(), Answers::default());
+        }
+        if let Some(answers) = endpoints.get_mut(endpoint) {
+            *answers.counts.entry((status, transport)).or_default() += 1;
+            answers.took += took;
+        }
     }
 
     /// Writes the counters.
     pub(crate) fn print(&self, page: &mut Page) {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for ((endpoint, status, transport), count) in requests {
-            let labels =
-                [("endpoint", endpoint.as_str()), ("status", &status.to_string()), ("transport", transport)];
-            page.counter("cm_daemon_ipc_request_total", &labels, count);
+        let endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (endpoint, answers) in &endpoints {
+            for ((status, transport), count) in &answers.counts {
+                let status = status.to_string();
+                let labels = [("endpoint", endpoint.as_str()), ("status", &status), ("transport", transport)];
+                page.counter("cm_daemon_ipc_request_total", &labels, *count);
+            }
         }
-        let durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for (endpoint, (count, sum)) in durations {
-            page.summary("cm_daemon_ipc_duration_seconds", &[("endpoint", &endpoint)], count, sum);
+        for (endpoint, answers) in &endpoints {
+            let (count, took) = (answers.counts.values().sum(), answers.took);
+            page.summary("cm_daemon_ipc_duration_seconds", &[("endpoint", endpoint)], count, took);
         }
         let rotations = self.token_rotations.load(Ordering::Relaxed);
         page.counter("cm_daemon_local_token_rotations_total", &[], rotations);

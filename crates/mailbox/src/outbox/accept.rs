@@ -2,8 +2,8 @@
 
 use model::outbox::{Found, Verdict, decide};
 use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
-use sqlite::StorageError;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, named_params};
+use sqlite::{Gathering, StorageError};
 
 use super::row;
 use crate::column::{Sql, get};
@@ -43,47 +43,80 @@ pub struct Accepted {
     pub enqueued_at: Timestamp,
 }
 
+/// Callers that come together are one job.
+pub(crate) type Accepts = Gathering<NewRow, Accepted, StorageError>;
+
+pub(crate) fn accepts() -> Accepts {
+    Gathering::new("mailbox.accept", |conn, asked: &[NewRow]| {
+        let mut door = Door::open(conn)?;
+        Ok(asked.iter().map(|new| door.accept(new)).collect::<rusqlite::Result<_>>()?)
+    })
+}
+
 impl Mailbox {
     /// Stores the message unless its id is taken; the verdict tells which. No verdict changes a row.
     pub async fn accept(&self, new: NewRow) -> Result<Accepted, StorageError> {
-        self.db.write_checked("mailbox.accept", move |conn| Ok(accept(conn, &new)?)).await
+        self.db.write_gathered(&self.accepts, new).await
     }
 }
 
 /// Stores the message inside a job of the caller's.
 pub(crate) fn accept(conn: &Connection, new: &NewRow) -> rusqlite::Result<Accepted> {
-    let held = conn
-        .prepare_cached(sql::ACCEPT_FIND)?
-        .query_row(
-            named_params! {":sender": Sql(&new.sender), ":client_message_id": Sql(&new.client_message_id)},
-            held,
-        )
-        .optional()?;
-    let (found, row, enqueued_at) = match held {
-        Some((found, row, enqueued_at)) => (Some(found), row, enqueued_at),
-        None => (None, new.row, new.enqueued_at),
-    };
-    let verdict = decide(found.as_ref(), &new.fingerprint);
-    if verdict == Verdict::Insert {
-        insert(conn, new)?;
+    Door::open(conn)?.accept(new)
+}
+
+/// The row and its payload, behind every row its lane has.
+pub(super) fn insert(conn: &Connection, new: &NewRow) -> rusqlite::Result<()> {
+    Door::open(conn)?.insert(new)
+}
+
+/// The statements of the door, looked up once for all who come together.
+struct Door<'conn> {
+    conn: &'conn Connection,
+    find: CachedStatement<'conn>,
+    insert: CachedStatement<'conn>,
+    insert_payload: CachedStatement<'conn>,
+}
+
+impl<'conn> Door<'conn> {
+    fn open(conn: &'conn Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            conn,
+            find: conn.prepare_cached(sql::ACCEPT_FIND)?,
+            insert: conn.prepare_cached(sql::OUTBOX_INSERT)?,
+            insert_payload: conn.prepare_cached(sql::OUTBOX_INSERT_PAYLOAD)?,
+        })
     }
-    Ok(Accepted { verdict, row, enqueued_at })
+
+    fn accept(&mut self, new: &NewRow) -> rusqlite::Result<Accepted> {
+        let key =
+            named_params! {":sender": Sql(&new.sender), ":client_message_id": Sql(&new.client_message_id)};
+        let held = self.find.query_row(key, held).optional()?;
+        let (found, row, enqueued_at) = match held {
+            Some((found, row, enqueued_at)) => (Some(found), row, enqueued_at),
+            None => (None, new.row, new.enqueued_at),
+        };
+        let verdict = decide(found.as_ref(), &new.fingerprint);
+        if verdict == Verdict::Insert {
+            self.insert(new)?;
+        }
+        Ok(Accepted { verdict, row, enqueued_at })
+    }
+
+    fn insert(&mut self, new: &NewRow) -> rusqlite::Result<()> {
+        self.insert.execute(named_params! {
+            ":id": Sql(&new.row), ":sender": Sql(&new.sender),
+            ":client_message_id": Sql(&new.client_message_id), ":fingerprint": Sql(&new.fingerprint),
+            ":to_asked": new.to_asked, ":lane": new.lane, ":enqueued_at": Sql(&new.enqueued_at),
+            ":deliver_by": Sql(&new.deliver_by),
+        })?;
+        let seq = self.conn.last_insert_rowid();
+        self.insert_payload.execute(named_params! {":seq": seq, ":payload": new.payload})?;
+        Ok(())
+    }
 }
 
 fn held(row: &Row<'_>) -> rusqlite::Result<(Found, RowId, Timestamp)> {
     let found = Found { fingerprint: get(row, "request_fingerprint")?, state: row::state(row)? };
     Ok((found, get(row, "id")?, get(row, "enqueued_at")?))
-}
-
-/// The row and its payload, behind every row its lane has.
-pub(super) fn insert(conn: &Connection, new: &NewRow) -> rusqlite::Result<()> {
-    conn.prepare_cached(sql::OUTBOX_INSERT)?.execute(named_params! {
-        ":id": Sql(&new.row), ":sender": Sql(&new.sender), ":client_message_id": Sql(&new.client_message_id),
-        ":fingerprint": Sql(&new.fingerprint), ":to_asked": new.to_asked, ":lane": new.lane,
-        ":enqueued_at": Sql(&new.enqueued_at), ":deliver_by": Sql(&new.deliver_by),
-    })?;
-    let seq = conn.last_insert_rowid();
-    conn.prepare_cached(sql::OUTBOX_INSERT_PAYLOAD)?
-        .execute(named_params! {":seq": seq, ":payload": new.payload})?;
-    Ok(())
 }

@@ -40,7 +40,9 @@ struct Bounded {
     inner: Body,
     room: Room,
     waste_max: usize,
-    due: Pin<Box<Sleep>>,
+    timeout: Duration,
+    /// Set once the body has to be waited for: most have come with their head.
+    due: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -58,8 +60,8 @@ pub(super) fn bounded(request: Request, bytes_max: usize, timeout: Duration) -> 
     }
     // A caller that waits for leave to send has sent nothing that must be taken.
     let waste_max = if request.headers().contains_key(EXPECT) { 0 } else { WASTE_TIMES * bytes_max };
-    let due = Box::pin(tokio::time::sleep(timeout));
-    request.map(|inner| Body::new(Bounded { inner, room: Room::Within(bytes_max), waste_max, due }))
+    let room = Room::Within(bytes_max);
+    request.map(|inner| Body::new(Bounded { inner, room, waste_max, timeout, due: None }))
 }
 
 impl Bounded {
@@ -75,6 +77,11 @@ impl Bounded {
             Room::Over(waste) if announced > waste => Err(BodyRefused::TooLarge),
             Room::Over(_) | Room::Within(_) => Ok(()),
         }
+    }
+
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let timeout = self.timeout;
+        self.due.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout))).as_mut().poll(cx)
     }
 
     /// Whether the frame is the handler's; if not it is waste.
@@ -101,11 +108,11 @@ impl HttpBody for Bounded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         loop {
-            if self.due.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Some(Err(BodyRefused::TooSlow.into())));
-            }
             self.look_ahead()?;
-            let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+            let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
+                ready!(self.poll_due(cx));
+                return Poll::Ready(Some(Err(BodyRefused::TooSlow.into())));
+            };
             match (frame, self.room) {
                 (None, Room::Within(_)) => return Poll::Ready(None),
                 (None | Some(Err(_)), Room::Over(_)) => {

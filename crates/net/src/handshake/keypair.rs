@@ -7,11 +7,11 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signer, SigningKey};
-use model::{Entropy, NodeKey};
+use model::{Entropy, NodeKey, hex};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{from_hex, signature_to_text, to_hex};
+use super::signature_to_text;
 
 /// Signs for a node or an issuer. The secret half is wiped when it goes and is never printed.
 #[derive(Clone)]
@@ -103,7 +103,7 @@ impl KeyPair {
         }
         let text = Zeroizing::new(fs::read_to_string(path).map_err(unusable)?);
         let mut file: KeyFile = serde_json::from_str(&text).map_err(|_| not_a_pair())?;
-        let secret = from_hex(&file.secret_key).map(Zeroizing::new);
+        let secret = hex::decode(&file.secret_key).map(Zeroizing::new);
         file.secret_key.zeroize();
         let pair = Self::from_secret(&*secret.ok_or_else(not_a_pair)?);
         if pair.public().to_string() == file.public_key { Ok(pair) } else { Err(not_a_pair()) }
@@ -114,7 +114,8 @@ impl KeyPair {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
         let secret = self.to_secret();
-        let mut file = KeyFile { public_key: self.public().to_string(), secret_key: to_hex(secret.as_ref()) };
+        let mut file =
+            KeyFile { public_key: self.public().to_string(), secret_key: hex::encode(secret.as_ref()) };
         let text = serde_json::to_string(&file).map(Zeroizing::new);
         file.secret_key.zeroize();
         match fs::remove_file(&aside) {

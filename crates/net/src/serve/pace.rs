@@ -8,8 +8,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -23,29 +23,69 @@ pub(super) struct Pace {
     header_timeout: Duration,
     idle_timeout: Duration,
     heard: Heard,
-    greeted: Arc<AtomicBool>,
+    watch: Arc<Mutex<Watch>>,
+}
+
+/// The connection's one alarm. Each request has another due time, which costs a number; the alarm itself is set
+/// anew only when it rings too early.
+#[derive(Default)]
+struct Watch {
+    greeted: bool,
+    alarm: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 /// Fires when the head is late.
 struct HeadLate {
-    header_timeout: Duration,
-    /// `None` once the head's clock runs.
-    idle_until_heard: Option<Heard>,
-    due: Pin<Box<tokio::time::Sleep>>,
+    pace: Pace,
+    awaited: Awaited,
+}
+
+/// What a connection has to say next, and until when.
+#[derive(Clone, Copy)]
+enum Awaited {
+    /// The first byte of a request, on a kept connection.
+    FirstByte(tokio::time::Instant),
+    /// The rest of a head.
+    Head(tokio::time::Instant),
 }
 
 impl Pace {
     pub(super) fn new(header_timeout: Duration, idle_timeout: Duration, heard: Heard) -> Self {
-        Self { header_timeout, idle_timeout, heard, greeted: Arc::default() }
+        Self { header_timeout, idle_timeout, heard, watch: Arc::default() }
+    }
+
+    fn watch(&self) -> MutexGuard<'_, Watch> {
+        // Only this connection's own task looks; nothing is left half-done behind the lock.
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn head_late(&self) -> HeadLate {
-        let kept = self.greeted.swap(true, Ordering::Relaxed);
+        let now = tokio::time::Instant::now();
         self.heard.store(false, Ordering::Relaxed);
-        let (wait, idle_until_heard) =
-            if kept { (self.idle_timeout, Some(self.heard.clone())) } else { (self.header_timeout, None) };
-        let due = Box::pin(tokio::time::sleep(wait));
-        HeadLate { header_timeout: self.header_timeout, idle_until_heard, due }
+        let kept = std::mem::replace(&mut self.watch().greeted, true);
+        let awaited = if kept {
+            Awaited::FirstByte(now + self.idle_timeout)
+        } else {
+            Awaited::Head(now + self.header_timeout)
+        };
+        HeadLate { pace: self.clone(), awaited }
+    }
+}
+
+impl Watch {
+    /// Whether `due_at` has passed; if not, the task is woken then at the latest.
+    fn is_past(&mut self, due_at: tokio::time::Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due_at)));
+        if alarm.deadline() > due_at {
+            alarm.as_mut().reset(due_at);
+        }
+        while alarm.as_mut().poll(cx).is_ready() {
+            if alarm.deadline() >= due_at {
+                return Poll::Ready(());
+            }
+            alarm.as_mut().reset(due_at);
+        }
+        Poll::Pending
     }
 }
 
@@ -70,10 +110,12 @@ impl Future for HeadLate {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // hyper polls this after every read that did not complete the head, so the first byte is seen at once.
-        if self.idle_until_heard.take_if(|heard| heard.load(Ordering::Relaxed)).is_some() {
-            let due_at = tokio::time::Instant::now() + self.header_timeout;
-            self.due.as_mut().reset(due_at);
+        if let Awaited::FirstByte(_) = self.awaited
+            && self.pace.heard.load(Ordering::Relaxed)
+        {
+            self.awaited = Awaited::Head(tokio::time::Instant::now() + self.pace.header_timeout);
         }
-        self.due.as_mut().poll(cx)
+        let (Awaited::FirstByte(due_at) | Awaited::Head(due_at)) = self.awaited;
+        self.pace.watch().is_past(due_at, cx)
     }
 }
