@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 use ledger::{Admission, LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
 use model::admission::{Known, look_up};
 use model::{Class, MemberId, MeshId};
+use tokio::task::yield_now;
 
 use crate::chat::Rooms;
 use crate::limiter::{Ask, Limiter, RequestLimiter, Verdict};
@@ -119,14 +120,14 @@ impl Accept<'_> {
                 Err(refused @ LinkError::Refused(_)) => return Err(refused),
             }
         };
-        let mut answers = Vec::with_capacity(items.len());
+        let (mut answers, mut followed) = (Vec::with_capacity(items.len()), false);
         for (item, word) in items.iter().zip(words) {
             let answer = match (item, word) {
                 (_, Some(word)) => word,
                 (Ok(item), None) => {
                     let outcome = outcomes.next().unwrap_or(Outcome::NotTried);
                     self.count_consumed(&outcome);
-                    self.ring(&outcome);
+                    followed |= self.ring(&outcome);
                     Word::of_outcome(item, outcome)
                 }
                 (Err(refused), None) => Word::Refused(refused.clone()),
@@ -138,13 +139,19 @@ impl Accept<'_> {
             }
         }
         answers.resize(items.len(), Word::NotTried);
+        if followed {
+            // The room is next on this thread: those who follow need not wait until the answer is written, which
+            // waits for nothing of theirs but their turn.
+            yield_now().await;
+        }
         Ok(answers)
     }
 
-    /// Those who follow the log are told at once; the answer need not wait for them.
-    fn ring(self, outcome: &Outcome) {
-        if let Outcome::Admitted { receipt, admission: Admission::New } = outcome {
-            self.rooms.ring(receipt.conversation);
+    /// Those who follow the log are told at once; whether anybody does.
+    fn ring(self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Admitted { receipt, admission: Admission::New } => self.rooms.ring(receipt.conversation),
+            Outcome::Admitted { .. } | Outcome::Refused(_) | Outcome::NotTried => false,
         }
     }
 

@@ -3,6 +3,7 @@
 //! | part | for |
 //! |---|---|
 //! | `room` | the end of a followed log, read and written as text once for all who follow it |
+//! | `row` | rows as the frames their readers get |
 //! | `heads` | tells rooms of commits, by this process and others |
 //! | `subscription` | one loop per follower and log, which owns its cursor |
 //! | `socket` | `/v1/subscribe`: the frames of one connection |
@@ -27,6 +28,7 @@ mod manage;
 mod notice;
 mod poll;
 mod room;
+mod row;
 mod socket;
 mod subscription;
 

@@ -313,6 +313,8 @@ pub const CATCH_UP_ROWS: usize = 256;
 pub const CATCH_UP_BYTES_MAX: usize = 768 * 1024;
 /// Frames waiting for one subscriber; what does not fit is read again from the log.
 pub const SUBSCRIBER_FRAMES_MAX: usize = 64;
+/// Bytes of one hand-over to a subscriber: what it must take within the next bound.
+pub const HANDED_BYTES_MAX: usize = 256 * 1024;
 /// A subscriber that takes nothing for this long is closed with 4408; it resumes from its cursor.
 pub const SUBSCRIBER_STALL_MAX: Duration = Duration::from_secs(30);
 /// Rows of a log kept for those who follow it live; whoever is further behind reads the log.

@@ -4,11 +4,12 @@
 //!   protocol has for it.
 //! - What waits to be written is bounded in frames and in bytes. `send` waits for room, `try_send` says
 //!   `Stalled`; a reader that takes no byte for the stall timeout is cut, whatever waits.
-//! - Frames that wait together leave in one write.
+//! - Frames that wait together leave in one write. A server may hand over [`Frames`], made once for many sockets.
 //! - Both ends ping. A socket without any frame for [`Bounds::silence_max`] is dead.
 //! - Dropping the reader or the last writer closes the socket.
 
 mod close;
+mod frames;
 mod reader;
 mod upgrade;
 mod writer;
@@ -16,6 +17,7 @@ mod writer;
 use std::future::Future;
 use std::time::Duration;
 
+use frames::Spliced;
 use futures_util::StreamExt;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -24,10 +26,12 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 pub use close::{Close, Ended};
+pub use frames::Frames;
 pub use reader::Reader;
 /// A text frame: dereferences to `str`, made from a `String` without copying.
 pub use tokio_tungstenite::tungstenite::Utf8Bytes as Text;
 pub use upgrade::Upgrade;
+use writer::Way;
 pub use writer::{SendError, TrySendError, Writer};
 
 /// Each connection has its own; frames larger than this are read in several steps.
@@ -56,7 +60,7 @@ pub struct Socket {
     writer: Writer,
 }
 
-type Stream = WebSocketStream<TokioIo<Upgraded>>;
+type Stream = WebSocketStream<Spliced<TokioIo<Upgraded>>>;
 
 impl Default for Bounds {
     fn default() -> Self {
@@ -90,9 +94,14 @@ impl Socket {
             .max_write_buffer_size(2 * bounds.waiting_bytes_max + WRITE_BUFFER_BYTES)
             .max_message_size(Some(bounds.frame_bytes_max))
             .max_frame_size(Some(bounds.frame_bytes_max));
-        let stream = Stream::from_raw_socket(TokioIo::new(upgraded), role, Some(config)).await;
-        let (sink, stream) = stream.split();
-        let (writer, closing, work) = writer::open(sink, bounds);
+        let (upgraded, beside) = Spliced::new(TokioIo::new(upgraded));
+        let (sink, stream) = Stream::from_raw_socket(upgraded, role, Some(config)).await.split();
+        let way = match role {
+            Role::Server => Way::Beside(beside),
+            // Its frames are masked, each with its own mask: the library does that.
+            Role::Client => Way::Library,
+        };
+        let (writer, closing, work) = writer::open(sink, way, bounds);
         let reader = Reader::new(stream, closing, bounds.silence_max);
         (Self { reader, writer }, work)
     }

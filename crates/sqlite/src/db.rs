@@ -101,7 +101,20 @@ impl Db {
         self.engine.receive(answer).await
     }
 
-    /// [`Db::read`] for one of many callers that ask alike: those who wait together read in one transaction.
+    /// [`Db::read`] for a look at a few rows: on the calling thread when one of [`crate::Bounds::readers_here`] is
+    /// free, which then waits for the rows and for nothing else.
+    pub async fn read_here<T, E, F>(&self, name: &'static str, read: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let (job, answer) = ask(name, Undo::Transaction, self.engine.path(), read);
+        self.engine.read_here(job)?;
+        self.engine.receive(answer).await
+    }
+
+    /// [`Db::read_here`] for one of many callers that ask alike: those who wait together read in one transaction.
     pub async fn read_gathered<Q, A, E>(&self, gathering: &Gathering<Q, A, E>, question: Q) -> Result<A, E>
     where
         Q: Send + 'static,

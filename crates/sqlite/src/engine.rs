@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle, current};
 
 use tokio::sync::oneshot;
@@ -32,7 +32,13 @@ pub(crate) struct Engine {
 /// Where jobs run.
 enum Place {
     /// On threads of our own.
-    Threads { writes: SyncSender<Order>, reads: SyncSender<Order>, threads: Mutex<Threads> },
+    Threads {
+        writes: SyncSender<Order>,
+        reads: SyncSender<Order>,
+        /// For small reads on the calling thread.
+        here: Vec<Mutex<Option<Reader>>>,
+        threads: Mutex<Threads>,
+    },
     /// On the calling thread, one after the other: what a simulation can repeat.
     Inline { writer: Box<Mutex<Option<Writer>>>, reader: Box<Mutex<Option<Reader>>> },
 }
@@ -54,16 +60,18 @@ impl Engine {
             let (reader, orders) = (Reader::new(conn, &path, &bounds, &gauges)?, Arc::clone(&read_orders));
             readers.push(spawn("sqlite-reader", &path, move || reader.run(&orders))?);
         }
+        let here = opened.readers_here.into_iter().map(|conn| Reader::new(conn, &path, &bounds, &gauges));
+        let here = here.map(|reader| Ok(Mutex::new(Some(reader?)))).collect::<Result<Vec<_>, OpenError>>()?;
         let helper = Helper::start(opened.checkpointer, &path, &gauges, &stop)?;
         let writer = Writer::new(opened.writer, &path, bounds, &gauges, &stop, Some(helper))?;
         let (writes, write_orders) = sync_channel(bounds.queue_max);
         let writer = Some(spawn("sqlite-writer", &path, move || writer.run(&write_orders))?);
-        let place = Place::Threads { writes, reads, threads: Mutex::new(Threads { readers, writer }) };
+        let place = Place::Threads { writes, reads, here, threads: Mutex::new(Threads { readers, writer }) };
         Ok(Self::assemble(path, bounds, gauges, stop, place, opened.lock))
     }
 
     pub(crate) fn inline(opened: Opened, bounds: Bounds) -> Result<Self, OpenError> {
-        let Opened { path, writer, checkpointer: _, mut readers, lock } = opened;
+        let Opened { path, writer, checkpointer: _, mut readers, readers_here: _, lock } = opened;
         let (gauges, stop) = (Arc::new(Gauges::default()), Arc::new(Stop::default()));
         let reader = readers.pop().expect("open makes at least one reader");
         let reader = Reader::new(reader, &path, &bounds, &gauges)?;
@@ -115,6 +123,17 @@ impl Engine {
         }
     }
 
+    /// Runs a small read on the calling thread when a connection is free for that; hands it to the readers otherwise.
+    pub(crate) fn read_here(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
+        match self.free_here() {
+            Some(mut reader) => {
+                self.run_here(&mut reader, job);
+                Ok(())
+            }
+            None => self.submit_read(job),
+        }
+    }
+
     /// [`Engine::submit_write`] for one of many callers.
     pub(crate) fn ask_writer<Q, A, E>(
         &self,
@@ -130,7 +149,7 @@ impl Engine {
         gathering.ask(&line, question, |job| self.submit_write(job))
     }
 
-    /// [`Engine::submit_read`] for one of many callers.
+    /// [`Engine::read_here`] for one of many callers: those who find no connection free wait together.
     pub(crate) fn ask_reader<Q, A, E>(
         &self,
         gathering: &Gathering<Q, A, E>,
@@ -142,7 +161,30 @@ impl Engine {
         E: From<StorageError> + Send + 'static,
     {
         let line = self.line(|gauges| &gauges.reads_waiting, self.bounds.read_queue_max);
+        if let Some(mut reader) = self.free_here() {
+            let (job, answer) = gathering.alone(&line, question);
+            self.run_here(&mut reader, job);
+            return Ok(answer);
+        }
         gathering.ask(&line, question, |job| self.submit_read(job))
+    }
+
+    /// A connection for the calling thread; nothing when all are in use, or closed.
+    fn free_here(&self) -> Option<MutexGuard<'_, Option<Reader>>> {
+        let Place::Threads { here, .. } = &self.place else { return None };
+        here.iter().find_map(|reader| match reader.try_lock() {
+            Ok(held) => held.is_some().then_some(held),
+            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()).filter(|held| held.is_some()),
+            Err(TryLockError::WouldBlock) => None,
+        })
+    }
+
+    fn run_here(&self, reader: &mut Option<Reader>, job: Box<dyn Job>) {
+        self.gauges.reads_waiting.fetch_add(1, Relaxed);
+        match reader {
+            Some(reader) => reader.read(job),
+            None => unreachable!("only a connection that is there is free"),
+        }
     }
 
     fn line(&self, waiting: fn(&Gauges) -> &AtomicU64, waiting_max: usize) -> Line<'_> {
@@ -162,8 +204,9 @@ impl Engine {
     pub(crate) fn close(&self) {
         self.closed.store(true, SeqCst);
         match &self.place {
-            Place::Threads { writes, reads, threads } => {
+            Place::Threads { writes, reads, here, threads } => {
                 let mut threads = held(threads);
+                here.iter().for_each(|reader| drop(held(reader).take()));
                 let Threads { readers, writer } = std::mem::take(&mut *threads);
                 for _ in &readers {
                     drop(reads.send(Order::Close));

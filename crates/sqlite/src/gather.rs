@@ -30,6 +30,8 @@ type Work<Q, A, E> = Arc<dyn Fn(&Connection, &[Q]) -> Result<Vec<A>, E> + Send +
 /// Nothing once its job runs.
 type Group<Q, A, E> = Arc<Mutex<Option<Vec<Asked<Q, A, E>>>>>;
 
+type Answer<A, E> = oneshot::Receiver<Result<A, E>>;
+
 struct Asked<Q, A, E> {
     question: Q,
     reply: oneshot::Sender<Result<A, E>>,
@@ -64,7 +66,7 @@ where
         line: &Line<'_>,
         question: Q,
         submit: impl FnOnce(Box<dyn Job>) -> Result<(), StorageError>,
-    ) -> Result<oneshot::Receiver<Result<A, E>>, StorageError> {
+    ) -> Result<Answer<A, E>, StorageError> {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { question, reply };
         // Held while the job is handed over: nobody joins a group that was refused.
@@ -81,18 +83,29 @@ where
         }
         let group = Arc::new(Mutex::new(Some(vec![asked])));
         *open = None;
-        submit(Box::new(Gathered {
+        submit(self.job(line, &group))?;
+        *open = Some(group);
+        Ok(answer)
+    }
+
+    /// A job that nobody joins, with the place where its answer will appear.
+    pub(crate) fn alone(&self, line: &Line<'_>, question: Q) -> (Box<dyn Job>, Answer<A, E>) {
+        let (reply, answer) = oneshot::channel();
+        let group = Arc::new(Mutex::new(Some(vec![Asked { question, reply }])));
+        (self.job(line, &group), answer)
+    }
+
+    fn job(&self, line: &Line<'_>, group: &Group<Q, A, E>) -> Box<dyn Job> {
+        Box::new(Gathered {
             name: self.name,
             path: Arc::clone(line.path),
             gauges: Arc::clone(line.gauges),
             waiting: line.waiting,
             work: Arc::clone(&self.work),
-            group: Arc::clone(&group),
+            group: Arc::clone(group),
             replies: Vec::new(),
             answers: Vec::new(),
-        }))?;
-        *open = Some(group);
-        Ok(answer)
+        })
     }
 }
 

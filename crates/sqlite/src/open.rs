@@ -19,6 +19,7 @@ pub(crate) struct Opened {
     pub(crate) writer: Connection,
     pub(crate) checkpointer: Connection,
     pub(crate) readers: Vec<Connection>,
+    pub(crate) readers_here: Vec<Connection>,
     pub(crate) lock: File,
 }
 
@@ -42,12 +43,14 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     migrate::run(&writer, &path, &options.schema)?;
     require_log(&writer, &path)?;
     let checkpointer = ready(options, &path, Role::Checkpointer)?;
-    let readers = (0..options.bounds.readers.max(1)).map(|_| ready(options, &path, Role::Reader));
-    let readers = readers.collect::<Result<Vec<_>, _>>()?;
+    let ready_to_read =
+        |many| (0..many).map(|_| ready(options, &path, Role::Reader)).collect::<Result<Vec<_>, _>>();
+    let readers = ready_to_read(options.bounds.readers.max(1))?;
+    let readers_here = ready_to_read(options.bounds.readers_here)?;
     // Before the first answer the log's name must be safe, and the removal of the journal that the
     // switch to the log used: that journal come back would undo the whole file.
     sync_folder(options, &path)?;
-    Ok(Opened { path, writer, checkpointer, readers, lock })
+    Ok(Opened { path, writer, checkpointer, readers, readers_here, lock })
 }
 
 fn require_version() -> Result<(), OpenError> {

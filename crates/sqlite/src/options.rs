@@ -59,6 +59,8 @@ pub struct Bounds {
     pub batch_jobs_max: usize,
     /// Read-only connections, each with its own thread.
     pub readers: usize,
+    /// More of them without a thread, for reads so small that a thread's wake would cost more than they do.
+    pub readers_here: usize,
     /// Reads waiting for a reader; one more is refused at once.
     pub read_queue_max: usize,
     /// The longest a read transaction may run: an open one keeps the log from starting over.
@@ -124,6 +126,7 @@ impl Default for Bounds {
             queue_max: 1024,
             batch_jobs_max: 256,
             readers: 3,
+            readers_here: 0,
             read_queue_max: 1024,
             read_max: Duration::from_secs(2),
             busy_wait: Duration::from_secs(5),

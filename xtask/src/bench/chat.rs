@@ -106,7 +106,7 @@ fn compare(
     table.push(Row::ratio(at(&format!("E1: follower / {peer}")), median(&mut ratios), bar));
 }
 
-/// E2: deliveries a second, against a server that does nothing but fan out.
+/// E2: deliveries a second, against a server that does nothing but fan out what the same callers give it.
 fn crowds(
     binary: &Binary,
     (followers, messages): (usize, u64),
@@ -119,8 +119,8 @@ fn crowds(
         let venue = Venue::open(binary, Store::Sqlite, &[])?;
         let one = crowd::product(&venue, followers, messages)?;
         drop(venue);
-        let server = BareServer::start()?;
-        let other = crowd::bare(&server, followers, messages, one.frame_bytes)?;
+        let server = BareServer::start(one.frame_bytes)?;
+        let other = crowd::bare(&server, followers, messages)?;
         ratios.push(one.per_second / other);
         ours.push(one.per_second);
         bare.push(other);
@@ -128,7 +128,11 @@ fn crowds(
     let named = |what: &str| format!("{what}, {followers} followers");
     let deliveries = named("deliveries, messages accepted and synced meanwhile");
     table.push(Row::measured(deliveries, median(&mut ours), "/s"));
-    table.push(Row::measured(named("deliveries of a bare coalescing server"), median(&mut bare), "/s"));
+    table.push(Row::measured(
+        named("deliveries of a bare coalescing server, the same callers"),
+        median(&mut bare),
+        "/s",
+    ));
     table.push(Row::ratio(named("E2: deliveries / bare server"), median(&mut ratios), Bar::AtLeast(0.7)));
     Ok(())
 }

@@ -17,12 +17,11 @@ use http::HeaderMap;
 use model::{ConversationId, Cursor, ErrorCode, limits};
 use net::respond::Refusal;
 use net::serve::Connection;
-use net::socket::Text;
 use tokio::sync::mpsc;
 use wire::chat::ToSubscriber;
 use wire::direct::EventsQuery;
 
-use super::room::Place;
+use super::row::Span;
 use super::subscription::{Gone, Outlet, Subscription};
 use crate::broker::Shared;
 use crate::direct::{Caller, part, query};
@@ -88,9 +87,13 @@ pub(super) async fn stream(
 struct Lines(mpsc::Sender<Event>);
 
 impl Outlet for Lines {
-    async fn message(&mut self, frame: Text, place: Place) -> Result<(), Gone> {
-        let event = Event::default().event("message").id(place.cursor.to_string()).data(frame.as_str());
-        self.0.send(event).await.map_err(|_| Gone)
+    async fn messages(&mut self, span: &Span) -> Result<(), Gone> {
+        for (row, text) in span.rows().iter().zip(span.texts()) {
+            let id = row.place.cursor.to_string();
+            let event = Event::default().event("message").id(id).data(text.as_str());
+            self.0.send(event).await.map_err(|_| Gone)?;
+        }
+        Ok(())
     }
 
     async fn say(&mut self, frame: &ToSubscriber) -> Result<(), Gone> {

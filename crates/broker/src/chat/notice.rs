@@ -55,6 +55,11 @@ impl Notices {
 }
 
 impl Runs {
+    /// Whether all of these are in the member's run already.
+    pub(super) fn has_all(&self, member: MemberId, first: u64, last: u64) -> bool {
+        self.0.get(&member).is_some_and(|(low, high)| *low <= first && last <= *high)
+    }
+
     /// Adds a row; false when it is in the member's run already. What is far from the run may be new again.
     pub(super) fn is_new(&mut self, member: MemberId, seq: u64) -> bool {
         let (low, high) = self.0.entry(member).or_insert((seq + 1, seq));
@@ -147,6 +152,7 @@ mod tests {
             (jane, 19, true),
         ];
         for (member, seq, new) in steps {
+            assert_eq!(runs.has_all(member, seq, seq), !new, "{seq}");
             assert_eq!(runs.is_new(member, seq), new, "{seq}");
         }
     }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use wire::log::Page;
 
 use super::bounded;
-use super::room::{Next, Place};
+use super::room::Place;
 use crate::broker::{Shared, storage_refused};
 use crate::message;
 
@@ -39,7 +39,7 @@ pub(crate) async fn page_after(
                 let place = Place { epoch: followed.epoch, seq: followed.from, cursor: after };
                 let room = shared.rooms.join(shared, conversation, place);
                 let mut changes = room.changes();
-                if matches!(room.after(&place), Next::Nothing) {
+                if room.is_at_end(&place) {
                     let _ = timeout_at(until, changes.changed()).await;
                 }
             }

@@ -1,27 +1,27 @@
 //! The end of a followed log, shared by everyone in this process who follows it.
 //!
-//! - One task reads the log for all, and each row is written as text once.
+//! - One task reads the log for all. A row is written as text once, and rows as frames once for all who are at the same
+//!   place and call the log alike.
 //! - Rows of a log are numbered without gaps, so that a follower's number says which rows it has not had: they are
 //!   here, or the follower is further back than the room reaches and reads the ledger.
 //! - A room holds what was committed and nothing else; it may be dropped at any instant.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use ledger::{Follower, HistoryError, HistoryRow};
 use model::{ConversationId, Cursor, Epoch, MemberId, limits};
-use net::socket::Text;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use wire::message::{Message, MessageFields};
 
 use super::notice::Runs;
+use super::row::{Row, Span};
 use crate::broker::Shared;
 
-/// Rows handed to a follower at once: more would wait for its socket in memory.
-const HANDED_ROWS_MAX: usize = limits::SUBSCRIBER_FRAMES_MAX;
+/// Spans kept for the next who is at the same place: most followers of a log are.
+const SPANS_MAX: usize = 4;
 
 /// The rooms of one broker.
 #[derive(Clone, Default)]
@@ -50,19 +50,11 @@ pub(crate) struct Place {
 /// What follows a place.
 pub(crate) enum Next {
     /// These, in order.
-    Rows(Vec<Arc<Row>>),
+    Rows(Arc<Span>),
     /// Nothing yet.
     Nothing,
     /// Something the room does not have; the ledger does, or knows why not.
     Elsewhere,
-}
-
-/// A row as text, but for what differs between its readers.
-pub(crate) struct Row {
-    pub(crate) place: Place,
-    head: String,
-    /// The whole for the readers who call it alike; the first kind of reader is the usual one.
-    whole: OnceLock<(Arc<str>, Text)>,
 }
 
 struct Tail {
@@ -70,6 +62,8 @@ struct Tail {
     end: Place,
     rows: VecDeque<Arc<Row>>,
     bytes: usize,
+    /// Handed out last, with the log's end at that time.
+    spans: VecDeque<(u64, Arc<Span>)>,
     over: bool,
 }
 
@@ -82,7 +76,7 @@ impl Rooms {
         }
         let room = Arc::new(Room {
             conversation,
-            tail: Mutex::new(Tail { end: place, rows: VecDeque::new(), bytes: 0, over: false }),
+            tail: Mutex::new(Tail::at(place)),
             changed: watch::Sender::new(()),
             bell: Arc::new(Notify::new()),
             rooms: self.clone(),
@@ -96,11 +90,13 @@ impl Rooms {
         room
     }
 
-    /// Something was committed to the log.
-    pub(crate) fn ring(&self, conversation: ConversationId) {
-        if let Some(room) = self.get(conversation) {
+    /// Something was committed to the log. Answers whether anybody follows it.
+    pub(crate) fn ring(&self, conversation: ConversationId) -> bool {
+        let room = self.get(conversation);
+        if let Some(room) = &room {
             room.bell.notify_one();
         }
+        room.is_some()
     }
 
     pub(super) fn get(&self, conversation: ConversationId) -> Option<Arc<Room>> {
@@ -123,19 +119,19 @@ impl Rooms {
 }
 
 impl Room {
-    /// What follows `place`.
-    pub(super) fn after(&self, place: &Place) -> Next {
+    /// What follows `place`, for a reader whose frames end with `ending`.
+    pub(super) fn after(&self, place: &Place, ending: &Arc<str>) -> Next {
+        let mut tail = lock(&self.tail);
+        match tail.had(place) {
+            None => Next::Elsewhere,
+            Some(had) => tail.span(had, ending).map_or(Next::Nothing, Next::Rows),
+        }
+    }
+
+    /// Whether nothing is known to follow `place`, and it would be known here.
+    pub(super) fn is_at_end(&self, place: &Place) -> bool {
         let tail = lock(&self.tail);
-        let begin = tail.end.seq - tail.rows.len() as u64;
-        if tail.over || place.epoch != tail.end.epoch || place.seq < begin {
-            return Next::Elsewhere;
-        }
-        if place.seq >= tail.end.seq {
-            // The follower may have read further than the room: the room will come by.
-            return Next::Nothing;
-        }
-        let had = usize::try_from(place.seq - begin).unwrap_or(usize::MAX);
-        Next::Rows(tail.rows.iter().skip(had).take(HANDED_ROWS_MAX).cloned().collect())
+        tail.had(place).is_some_and(|had| had == tail.rows.len())
     }
 
     /// Whether the room has all of the log.
@@ -144,9 +140,14 @@ impl Room {
         tail.end.epoch == epoch && tail.end.seq >= head
     }
 
-    /// A live row was handed to a member; whether by the first of its connections.
-    pub(super) fn is_first_handed(&self, member: MemberId, seq: u64) -> bool {
-        lock(&self.handed).is_new(member, seq)
+    /// Live rows were handed to a member; those that none of its connections was handed before.
+    pub(super) fn newly_handed(&self, member: MemberId, span: &Span) -> Vec<Cursor> {
+        let mut handed = lock(&self.handed);
+        if handed.has_all(member, span.begin(), span.end().seq) {
+            return Vec::new();
+        }
+        let places = span.rows().iter().map(|row| row.place);
+        places.filter(|place| handed.is_new(member, place.seq)).map(|place| place.cursor).collect()
     }
 
     /// Wakes when the room changed.
@@ -164,17 +165,16 @@ impl Room {
         let mut tail = lock(&self.tail);
         if rows.first().is_some_and(|first| first.place.seq != tail.end.seq + 1) {
             // Rows were pruned before the room read its first: what it has does not lead up to these.
-            tail.rows.clear();
-            tail.bytes = 0;
+            *tail = Tail::at(tail.end);
         }
         for row in rows {
             tail.end = row.place;
-            tail.bytes += row.head.len();
+            tail.bytes += row.bytes();
             tail.rows.push_back(row);
         }
         while tail.rows.len() > limits::TAIL_ROWS_MAX || tail.bytes > limits::TAIL_BYTES_MAX {
             let Some(oldest) = tail.rows.pop_front() else { break };
-            tail.bytes -= oldest.head.len();
+            tail.bytes -= oldest.bytes();
         }
         drop(tail);
         self.changed.send_replace(());
@@ -182,9 +182,44 @@ impl Room {
 
     /// The log is not what it was: whoever follows it asks the ledger.
     fn close(&self) {
-        lock(&self.tail).over = true;
+        let mut tail = lock(&self.tail);
+        *tail = Tail { over: true, ..Tail::at(tail.end) };
+        drop(tail);
         self.rooms.forget(self);
         self.changed.send_replace(());
+    }
+}
+
+impl Tail {
+    fn at(end: Place) -> Self {
+        Self { end, rows: VecDeque::new(), bytes: 0, spans: VecDeque::new(), over: false }
+    }
+
+    /// How many of the rows come before or at `place`; nothing when that cannot be said here.
+    fn had(&self, place: &Place) -> Option<usize> {
+        let begin = self.end.seq - self.rows.len() as u64;
+        if self.over || place.epoch != self.end.epoch || place.seq < begin {
+            return None;
+        }
+        // The follower may have read further than the room: the room will come by.
+        let had = usize::try_from(place.seq - begin).unwrap_or(usize::MAX);
+        Some(had.min(self.rows.len()))
+    }
+
+    /// The rows behind the first `had`, as far as they are handed out at once.
+    fn span(&mut self, had: usize, ending: &Arc<str>) -> Option<Arc<Span>> {
+        let (end, begin) = (self.end.seq, self.rows.get(had)?.place.seq);
+        let known = self
+            .spans
+            .iter()
+            .find(|(at_end, span)| *at_end == end && span.begin() == begin && span.is_for(ending));
+        if let Some((_, span)) = known {
+            return Some(span.clone());
+        }
+        let span = Arc::new(Span::first_of(self.rows.iter().skip(had).cloned(), ending)?);
+        self.spans.truncate(SPANS_MAX - 1);
+        self.spans.push_front((end, span.clone()));
+        Some(span)
     }
 }
 
@@ -195,61 +230,6 @@ impl Drop for Room {
             reading.abort();
         }
     }
-}
-
-impl Row {
-    pub(super) fn new(conversation: ConversationId, epoch: Epoch, row: &HistoryRow) -> Self {
-        let place = Place { epoch, seq: row.history_id, cursor: row.cursor };
-        Self { place, head: head(conversation, row), whole: OnceLock::new() }
-    }
-
-    /// The frame for readers whose frames end with `ending`.
-    pub(super) fn frame(&self, ending: &Arc<str>) -> Text {
-        let written = || Text::from(format!("{}{ending}", self.head));
-        let (made_for, text) = self.whole.get_or_init(|| (ending.clone(), written()));
-        if made_for == ending { text.clone() } else { written() }
-    }
-}
-
-/// What every frame of a reader ends with: what that reader calls the log, and its tag.
-pub(super) fn ending(name: &str, sub: Option<&str>) -> Arc<str> {
-    let text = |value: &str| serde_json::Value::from(value).to_string();
-    let sub = sub.map_or_else(String::new, |sub| format!(",\"sub\":{}", text(sub)));
-    format!(",\"conversation_name\":{}{sub}}}", text(name)).into()
-}
-
-/// The frame without its end.
-fn head(conversation: ConversationId, row: &HistoryRow) -> String {
-    let fields: MessageFields = match serde_json::from_slice(&row.envelope) {
-        Ok(fields) => fields,
-        Err(error) => {
-            // A place in the log must not vanish: its reader would wait for it for ever.
-            tracing::error!(%error, id = %row.id, "a stored envelope cannot be read");
-            unreadable(row)
-        }
-    };
-    let message = Message {
-        id: row.id,
-        conversation,
-        conversation_name: None,
-        history_id: row.history_id,
-        sender: row.sender_name.clone(),
-        created_at: row.created_at,
-        cursor: row.cursor.to_string(),
-        redelivered: false,
-        fields,
-    };
-    let text = serde_json::to_string(&message).expect("messages are made of maps with text keys");
-    let fields = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-    format!("{{\"type\":\"message\",{}", fields.expect("a message is an object"))
-}
-
-fn unreadable(row: &HistoryRow) -> MessageFields {
-    let body = "(this message cannot be read)";
-    serde_json::from_value(serde_json::json!({
-        "client_message_id": row.client_message_id.as_str(), "to": "@me", "body": body
-    }))
-    .expect("these are the fields a message must have")
 }
 
 /// Reads the log for a room as long as anybody is in it.
@@ -298,3 +278,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 #[path = "room_tests.rs"]
 mod tests;
+#[cfg(test)]
+pub(super) use tests::row as test_row;

@@ -7,6 +7,7 @@
 //! - A reader that takes nothing for too long is closed with 4408. It loses nothing: it resumes from its cursor.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -16,7 +17,7 @@ use http::header::AUTHORIZATION;
 use ledger::{Member, SecretHash, StorageError};
 use model::{ConversationId, Cursor, ErrorCode, limits};
 use net::respond::Refusal;
-use net::socket::{Bounds, Close, Ended, Reader, Socket, Text, TrySendError, Upgrade, Writer};
+use net::socket::{Bounds, Close, Ended, Reader, SendError, Socket, Text, TrySendError, Upgrade, Writer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
@@ -26,7 +27,7 @@ use wire::auth::AUDIENCE_SUBSCRIBE;
 use wire::chat::{CLOSE_SLOW_CONSUMER, CLOSE_UNAUTHORIZED, FrameError, FromSubscriber, ToSubscriber};
 
 use super::escalation::{self, Edge};
-use super::room::Place;
+use super::row::Span;
 use super::subscription::{Gone, Outlet, Subscription};
 use crate::audit::Event;
 use crate::broker::{Shared, storage_refused};
@@ -275,13 +276,18 @@ impl Connection {
 }
 
 impl Out {
-    async fn send(&self, text: Text) -> Result<(), Gone> {
-        let text = match self.writer.try_send(text.clone()) {
+    /// What was not taken at once is waited for, but not for ever.
+    async fn or_wait(
+        &self,
+        tried: Result<(), TrySendError>,
+        sending: impl Future<Output = Result<(), SendError>>,
+    ) -> Result<(), Gone> {
+        match tried {
             Ok(()) => return Ok(()),
-            Err(TrySendError::Stalled) => text,
+            Err(TrySendError::Stalled) => {}
             Err(TrySendError::Gone | TrySendError::TooLarge) => return Err(Gone),
-        };
-        match timeout(self.shared.config.subscriber_stall_max, self.writer.send(text)).await {
+        }
+        match timeout(self.shared.config.subscriber_stall_max, sending).await {
             Ok(sent) => sent.map_err(|_| Gone),
             Err(_) => {
                 self.writer.close(Close::new(CLOSE_SLOW_CONSUMER, "slow_consumer"));
@@ -293,12 +299,14 @@ impl Out {
 }
 
 impl Outlet for Out {
-    async fn message(&mut self, frame: Text, _: Place) -> Result<(), Gone> {
-        self.send(frame).await
+    async fn messages(&mut self, span: &Span) -> Result<(), Gone> {
+        let frames = span.frames();
+        self.or_wait(self.writer.try_send_frames(frames), self.writer.send_frames(frames)).await
     }
 
     async fn say(&mut self, frame: &ToSubscriber) -> Result<(), Gone> {
-        self.send(frame.text().into()).await
+        let text = Text::from(frame.text());
+        self.or_wait(self.writer.try_send(text.clone()), self.writer.send(text)).await
     }
 }
 

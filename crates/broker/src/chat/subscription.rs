@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use ledger::{Followed, Follower, HistoryError};
 use model::{ConversationId, Cursor, Epoch, MemberId, limits};
-use net::socket::Text;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use wire::chat::{FrameError, ToSubscriber};
 
 use super::bounded;
-use super::room::{self, Next, Place, Row};
+use super::room::{Next, Place};
+use super::row::{self, Row, Span};
 use crate::broker::Shared;
 
 /// Between two looks for a log that is not there, or not to be read.
@@ -19,8 +19,8 @@ const ABSENT_LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Where a follower's frames go.
 pub(super) trait Outlet: Send {
-    /// Hands a message over; the frame and its place.
-    fn message(&mut self, frame: Text, place: Place) -> impl Future<Output = Result<(), Gone>> + Send;
+    /// Hands messages over.
+    fn messages(&mut self, span: &Span) -> impl Future<Output = Result<(), Gone>> + Send;
 
     /// Says something else.
     fn say(&mut self, frame: &ToSubscriber) -> impl Future<Output = Result<(), Gone>> + Send;
@@ -126,13 +126,16 @@ impl Subscription {
         followed: Followed,
     ) -> Result<(bool, Place, Arc<str>), Gone> {
         let name = followed.name.as_ref().map_or_else(String::new, ToString::to_string);
-        let ending = room::ending(&name, self.sub.as_deref());
+        let ending = row::ending(&name, self.sub.as_deref());
         let mut place = Place { epoch: followed.epoch, seq: followed.from, cursor: self.cursor };
-        for row in &followed.rows {
-            let row = Row::new(self.conversation, followed.epoch, row);
-            out.message(row.frame(&ending), row.place).await?;
-            place = row.place;
+        let mut rows = followed.rows.as_slice();
+        let (conversation, epoch) = (self.conversation, followed.epoch);
+        let written = |row| Arc::new(Row::new(conversation, epoch, row));
+        while let Some(span) = Span::first_of(rows.iter().map(written), &ending) {
+            out.messages(&span).await?;
+            place = span.end();
             self.cursor = place.cursor;
+            rows = &rows[span.rows().len()..];
         }
         Ok((followed.has_more, place, ending))
     }
@@ -145,14 +148,14 @@ impl Subscription {
         let until = Instant::now() + limits::CREDENTIAL_CHECK_EVERY;
         loop {
             changes.mark_unchanged();
-            match room.after(&place) {
-                Next::Rows(rows) => {
-                    for row in rows {
-                        out.message(row.frame(ending), row.place).await?;
-                        place = row.place;
-                        self.cursor = place.cursor;
-                        if self.hosted && room.is_first_handed(self.reader, place.seq) {
-                            self.shared.notices.handed(place.cursor, self.reader);
+            match room.after(&place, ending) {
+                Next::Rows(span) => {
+                    out.messages(&span).await?;
+                    place = span.end();
+                    self.cursor = place.cursor;
+                    if self.hosted {
+                        for cursor in room.newly_handed(self.reader, &span) {
+                            self.shared.notices.handed(cursor, self.reader);
                         }
                     }
                 }

@@ -114,4 +114,7 @@ fn readers_who_wait_together_share_a_transaction() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let counted = runtime.block_on(async { db.read_gathered(&counting, 41).await });
     assert_eq!(counted.unwrap(), 42);
+    db.close_blocking();
+    let db = Db::open(options(&folder).bounds(Bounds { readers_here: 1, ..Bounds::default() })).unwrap();
+    assert!(matches!(hand_in(&mut Box::pin(db.read_gathered(&counting, 1))), Poll::Ready(Ok(2))), "at once");
 }

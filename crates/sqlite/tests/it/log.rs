@@ -9,6 +9,7 @@ const BOUNDS: Bounds = Bounds {
     queue_max: 64,
     batch_jobs_max: 16,
     readers: 2,
+    readers_here: 0,
     read_queue_max: 64,
     read_max: std::time::Duration::from_secs(2),
     busy_wait: std::time::Duration::from_millis(20),

@@ -70,3 +70,32 @@ fn a_panicking_read_answers_and_the_pool_lives_on() {
     );
     assert!(db.read_blocking("next", |_| Ok::<(), NoteError>(())).is_ok());
 }
+
+/// On which thread a read ran.
+fn thread(_: &sqlite::rusqlite::Connection) -> Result<std::thread::ThreadId, NoteError> {
+    Ok(std::thread::current().id())
+}
+
+/// Asks for a small read, and says whether it ran on the thread that asked.
+fn is_here(db: &Db) -> Result<bool, NoteError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    Ok(runtime.block_on(db.read_here("here", thread))? == std::thread::current().id())
+}
+
+#[test]
+fn a_small_read_runs_where_it_is_asked_for_and_elsewhere_when_no_connection_is_free() {
+    let folder = tempdir().unwrap();
+    let db = Db::open(options(&folder).bounds(Bounds { readers_here: 1, ..Bounds::default() })).unwrap();
+    assert!(is_here(&db).unwrap());
+    let asking = db.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let inner = runtime.block_on(db.read_here("busy", move |_| {
+        std::thread::spawn(move || is_here(&asking)).join().expect("a read that ends")
+    }));
+    assert!(!inner.unwrap(), "the one connection is in use");
+    assert!(is_here(&db).unwrap(), "it is free again");
+    assert_eq!((db.stats().reads, db.stats().reads_waiting), (4, 0));
+    db.close_blocking();
+    let closed = is_here(&db);
+    assert!(matches!(closed, Err(NoteError::Storage(StorageError::Closed { .. }))), "{closed:?}");
+}

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use testkit::fleet::chat::Venue;
+use testkit::fleet::chat::{Poster, Venue};
 use testkit::stopwatch::Stopwatch;
 
 /// Callers that write while a crowd is measured.
@@ -114,7 +114,7 @@ pub(super) fn product(venue: &Venue, followers: usize, messages: u64) -> anyhow:
     let before = (FRAMES_AROUND + 1) * followers as u64;
     let there = crowd.came(before)?;
     let watch = Stopwatch::start();
-    write(venue, messages)?;
+    write(&|| venue.poster(), messages)?;
     let deliveries = messages * followers as u64;
     let came = crowd.came(before + deliveries)?;
     let per_second = deliveries as f64 / watch.elapsed().as_secs_f64();
@@ -122,12 +122,12 @@ pub(super) fn product(venue: &Venue, followers: usize, messages: u64) -> anyhow:
     Ok(Delivered { per_second, frame_bytes })
 }
 
-fn write(venue: &Venue, messages: u64) -> anyhow::Result<()> {
+fn write(poster: &(impl Fn() -> Poster + Sync), messages: u64) -> anyhow::Result<()> {
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 scope.spawn(move || {
-                    let mut poster = venue.poster();
+                    let mut poster = poster();
                     (writer..messages)
                         .step_by(WRITERS as usize)
                         .try_for_each(|n| poster.post("#crowd", &format!("m{n}"), BODY).map(drop))
@@ -139,20 +139,13 @@ fn write(venue: &Venue, messages: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same of a server that does nothing else, with frames as long.
-pub(super) fn bare(
-    server: &BareServer,
-    followers: usize,
-    messages: u64,
-    frame_bytes: usize,
-) -> anyhow::Result<f64> {
+/// The same of a server that does nothing else, with the same callers and frames as long.
+pub(super) fn bare(server: &BareServer, followers: usize, messages: u64) -> anyhow::Result<f64> {
     let crowd = Crowd::new()?;
     crowd.gather(server.address(), "none", followers, "{}")?;
     server.wait_for(followers)?;
     let watch = Stopwatch::start();
-    for _ in 0..messages {
-        server.publish(&"x".repeat(frame_bytes));
-    }
+    write(&|| Poster::at(server.address(), "none"), messages)?;
     let deliveries = messages * followers as u64;
     crowd.wait_for(deliveries)?;
     Ok(deliveries as f64 / watch.elapsed().as_secs_f64())

@@ -3,13 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ::sqlite::{Db, OpenError, Options};
+use ::sqlite::{Bounds, Db, OpenError, Options};
 use model::{Clock, Entropy, Timestamp};
 use tokio::sync::watch;
 
 use super::super::schema::SCHEMA;
 use super::{SqliteLedger, run};
 use crate::regressed::Regressions;
+
+/// Whose token it is, whether an id is known, what came after the last row: a few rows each, asked for by every call.
+/// As many at once as there are threads that ask.
+const READERS_HERE: usize = 2;
 
 /// Time and randomness, as jobs take them along.
 #[derive(Clone)]
@@ -28,7 +32,9 @@ impl World {
 impl SqliteLedger {
     /// Opens the file, or makes it.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, OpenError> {
-        Ok(Self::with(Db::open(Options::new(path, SCHEMA))?, clock, entropy))
+        let bounds = Bounds { readers_here: READERS_HERE, ..Bounds::default() };
+        let db = Db::open(Options::new(path, SCHEMA).bounds(bounds))?;
+        Ok(Self::with(db, clock, entropy))
     }
 
     /// A ledger over an engine opened with [`SCHEMA`]: for simulations and other bounds.

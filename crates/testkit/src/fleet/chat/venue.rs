@@ -72,6 +72,11 @@ impl Venue {
 }
 
 impl Poster {
+    /// A connection to a server that takes messages as a broker does.
+    pub fn at(address: SocketAddr, token: &str) -> Self {
+        Self(Caller::new(vec![address], 0, token))
+    }
+
     /// Hands `body` to `to` under `id` and waits for the answer.
     ///
     /// # Errors
