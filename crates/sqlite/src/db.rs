@@ -68,7 +68,7 @@ impl Db {
         self.engine.receive(answer).await
     }
 
-    /// [`Db::write`] for one of many callers that ask alike: those who wait together are one job.
+    /// [`Db::write_checked`] for one of many callers that ask alike: those who wait together are one job.
     pub async fn write_gathered<Q, A, E>(&self, gathering: &Gathering<Q, A, E>, question: Q) -> Result<A, E>
     where
         Q: Send + 'static,

@@ -17,8 +17,9 @@ use crate::stats::Gauges;
 
 /// One kind of question, and the work that answers many of them at once.
 ///
-/// An `Err` of the work, or a panic, undoes what it did; then each question of the group is answered alone, so that
-/// none spoils another.
+/// The work makes every check before its first change, as [`crate::Db::write_checked`] asks of a job: it has no
+/// savepoint. An `Err` or a panic before that, and any while jobs have savepoints, undoes what was done; then each
+/// question of the group is answered alone, so that none spoils another.
 pub struct Gathering<Q, A, E> {
     name: &'static str,
     work: Work<Q, A, E>,
@@ -27,6 +28,8 @@ pub struct Gathering<Q, A, E> {
 }
 
 type Work<Q, A, E> = Arc<dyn Fn(&Connection, &[Q]) -> Result<Vec<A>, E> + Send + Sync>;
+/// One for each question; nothing for one that panicked.
+type Answers<A, E> = Vec<Option<Result<A, E>>>;
 /// Nothing once its job runs.
 type Group<Q, A, E> = Arc<Mutex<Option<Vec<Asked<Q, A, E>>>>>;
 
@@ -134,7 +137,7 @@ struct Gathered<Q, A, E> {
     group: Group<Q, A, E>,
     replies: Vec<oneshot::Sender<Result<A, E>>>,
     /// One for each reply, once it ran.
-    answers: Vec<Option<Result<A, E>>>,
+    answers: Answers<A, E>,
 }
 
 impl<Q, A, E> Gathered<Q, A, E> {
@@ -157,8 +160,7 @@ impl<Q, A, E> Gathered<Q, A, E> {
     }
 
     /// Each question in a savepoint of its own.
-    fn one_by_one(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Vec<Option<Result<A, E>>>> {
-        say(conn, "ROLLBACK TO gathered")?;
+    fn one_by_one(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Answers<A, E>> {
         let mut answers = Vec::with_capacity(questions.len());
         for question in questions {
             say(conn, "SAVEPOINT alone")?;
@@ -172,11 +174,38 @@ impl<Q, A, E> Gathered<Q, A, E> {
         Ok(answers)
     }
 
-    fn all(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Vec<Option<Result<A, E>>>> {
+    fn all(
+        &self,
+        conn: &Connection,
+        within: Undo,
+        questions: &[Q],
+    ) -> rusqlite::Result<Option<Answers<A, E>>> {
+        match within {
+            Undo::Transaction => self.all_checked(conn, questions),
+            Undo::Savepoint => self.all_saved(conn, questions).map(Some),
+        }
+    }
+
+    /// Nothing when the work went wrong after its first change.
+    fn all_checked(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Option<Answers<A, E>>> {
+        let before = conn.total_changes();
+        match self.work(conn, questions) {
+            Some(Ok(answers)) => Ok(Some(kept(answers))),
+            Some(Err(_)) | None if conn.total_changes() == before => {
+                self.one_by_one(conn, questions).map(Some)
+            }
+            Some(Err(_)) | None => Ok(None),
+        }
+    }
+
+    fn all_saved(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Answers<A, E>> {
         say(conn, "SAVEPOINT gathered")?;
         let answers = match self.work(conn, questions) {
-            Some(Ok(answers)) => answers.into_iter().map(|answer| Some(Ok(answer))).collect(),
-            Some(Err(_)) | None => self.one_by_one(conn, questions)?,
+            Some(Ok(answers)) => kept(answers),
+            Some(Err(_)) | None => {
+                say(conn, "ROLLBACK TO gathered")?;
+                self.one_by_one(conn, questions)?
+            }
         };
         say(conn, "RELEASE gathered")?;
         Ok(answers)
@@ -194,20 +223,22 @@ where
     }
 
     fn undo(&self) -> Undo {
-        Undo::Savepoint
+        Undo::Transaction
     }
 
     fn callers(&self) -> usize {
         self.replies.len().max(1)
     }
 
-    fn run(&mut self, conn: &Connection) -> Ran {
+    fn run(&mut self, conn: &Connection, within: Undo) -> Ran {
         let questions = self.take();
-        match self.all(conn, &questions) {
-            Ok(answers) => {
+        match self.all(conn, within, &questions) {
+            Ok(Some(answers)) => {
                 self.answers = answers;
                 Ran::Kept
             }
+            // The writer sees the changes, and tells everybody of the transaction.
+            Ok(None) => Ran::Refused,
             // The transaction went away, or its savepoints cannot be trusted any more.
             Err(error) => {
                 let error = StorageError::of(Arc::clone(&self.path), error);
@@ -240,6 +271,10 @@ impl<Q, A, E> Drop for Gathered<Q, A, E> {
         // One that never ran, behind the closing order: its callers must not wait for it.
         drop(held(&self.group).take());
     }
+}
+
+fn kept<A, E>(answers: Vec<A>) -> Answers<A, E> {
+    answers.into_iter().map(|answer| Some(Ok(answer))).collect()
 }
 
 fn say(conn: &Connection, sql: &str) -> rusqlite::Result<()> {

@@ -19,8 +19,8 @@ pub(crate) trait Job: Send {
     fn callers(&self) -> usize {
         1
     }
-    /// Runs it, once; the result waits inside until it is answered.
-    fn run(&mut self, conn: &Connection) -> Ran;
+    /// Runs it, once, in what takes its changes back this time; the result waits inside until it is answered.
+    fn run(&mut self, conn: &Connection, within: Undo) -> Ran;
     /// Tells the caller how it ended. An error replaces whatever the job itself said: a refusal may rest
     /// on rows that the same lost transaction had written. Only the first answer is given.
     fn answer(&mut self, end: Result<(), StorageError>);
@@ -99,7 +99,7 @@ where
         self.undo
     }
 
-    fn run(&mut self, conn: &Connection) -> Ran {
+    fn run(&mut self, conn: &Connection, _within: Undo) -> Ran {
         let Stage::Waiting(work) = std::mem::replace(&mut self.stage, Stage::Panicked) else {
             unreachable!("the engine runs a job once: running takes it out of the line")
         };

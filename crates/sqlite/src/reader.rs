@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use crate::job::{Job, Order};
+use crate::job::{Job, Order, Undo};
 use crate::stats::Gauges;
 use crate::{Bounds, OpenError, StorageError, scene};
 
@@ -63,7 +63,7 @@ impl Reader {
         self.deadline.set(self.limit);
         let begun = self.execute("BEGIN");
         if begun.is_ok() {
-            scene::within(&self.path, || job.run(&self.conn));
+            scene::within(&self.path, || job.run(&self.conn, Undo::Transaction));
         }
         self.deadline.clear();
         let end =

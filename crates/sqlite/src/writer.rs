@@ -184,7 +184,7 @@ impl Writer {
 
     fn run_saved(&self, job: &mut dyn Job) -> Result<(), StorageError> {
         self.execute(SAVE)?;
-        match self.run_alone(job)? {
+        match self.run_alone(job, Undo::Savepoint)? {
             Ran::Kept => {}
             Ran::Refused | Ran::Panicked => {
                 self.gauges.refused.fetch_add(1, Relaxed);
@@ -197,7 +197,7 @@ impl Writer {
     /// Without a savepoint: whatever the job has changed when it says no takes everybody's changes along.
     fn run_checked(&mut self, job: &mut dyn Job) -> Result<(), StorageError> {
         let before = self.conn.total_changes();
-        match self.run_alone(job)? {
+        match self.run_alone(job, Undo::Transaction)? {
             Ran::Kept => Ok(()),
             Ran::Refused | Ran::Panicked if self.conn.total_changes() == before => {
                 self.gauges.refused.fetch_add(1, Relaxed);
@@ -215,9 +215,9 @@ impl Writer {
         }
     }
 
-    fn run_alone(&self, job: &mut dyn Job) -> Result<Ran, StorageError> {
+    fn run_alone(&self, job: &mut dyn Job, within: Undo) -> Result<Ran, StorageError> {
         let name = job.name();
-        let (ran, trouble) = scene::within(&self.path, || job.run(&self.conn));
+        let (ran, trouble) = scene::within(&self.path, || job.run(&self.conn, within));
         // SQLite gives up the whole transaction when it runs out of space or the disk fails in the
         // middle of a statement; what looks like one job's error is then everybody's.
         if self.conn.is_autocommit() {

@@ -139,6 +139,7 @@ CREATE TABLE message (
 );
 CREATE INDEX message_deliver_by ON message (deliver_by) WHERE deliver_by IS NOT NULL;
 
+-- Keyed by id before sender: ids that are minted in the order of time, by whomever, go to the end of one tree.
 CREATE TABLE dedupe (
     mesh SMALLINT NOT NULL CHECK (mesh = 1),
     sender_member_id BIGINT NOT NULL,
@@ -153,7 +154,7 @@ CREATE TABLE dedupe (
     first_seen_at BIGINT NOT NULL,
     expires_at BIGINT, -- NULL: for ever
     history_available BOOLEAN NOT NULL,
-    PRIMARY KEY (mesh, sender_member_id, client_message_id),
+    PRIMARY KEY (client_message_id, sender_member_id, mesh),
     CHECK ((state = 0) = (broker_message_id IS NOT NULL AND conversation IS NOT NULL AND history_id IS NOT NULL
         AND destination_kind IS NOT NULL AND destination_ref IS NOT NULL))
 );

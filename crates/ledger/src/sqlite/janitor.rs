@@ -129,14 +129,14 @@ pub(super) fn sweep_way_in(conn: &Connection, now: Timestamp) -> Result<u64, Sto
 /// Where the next slice of an audit begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AuditAt {
-    Dedupe { sender: i64, client_message_id: String },
+    Dedupe { client_message_id: String, sender: i64 },
     Message { after: i64 },
     Delivery { recipient: i64, message: i64 },
     End,
 }
 
 impl AuditAt {
-    pub const START: AuditAt = AuditAt::Dedupe { sender: 0, client_message_id: String::new() };
+    pub const START: AuditAt = AuditAt::Dedupe { client_message_id: String::new(), sender: 0 };
 }
 
 /// One slice. A row and what it is compared with are read in the same transaction, which is all the
@@ -148,8 +148,8 @@ pub(super) fn audit(
     from: &AuditAt,
 ) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
     match from {
-        AuditAt::Dedupe { sender, client_message_id } => {
-            audit_dedupe(conn, before, *sender, client_message_id)
+        AuditAt::Dedupe { client_message_id, sender } => {
+            audit_dedupe(conn, before, client_message_id, *sender)
         }
         AuditAt::Message { after } => audit_messages(conn, now, before, *after),
         AuditAt::Delivery { recipient, message } => audit_deliveries(conn, now, before, *recipient, *message),
@@ -160,14 +160,14 @@ pub(super) fn audit(
 fn audit_dedupe(
     conn: &Connection,
     before: Timestamp,
-    sender: i64,
     after: &str,
+    sender: i64,
 ) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
-    let params = params![sender, after, before.as_micros(), bound(AUDIT_SLICE)];
+    let params = params![after, sender, before.as_micros(), bound(AUDIT_SLICE)];
     let rows = all(conn, sql!("audit_dedupe"), params, |row| {
         let missing = row.get::<_, Option<[u8; 16]>>(2)?;
         let orphan = missing.map(|id| Orphan::BodyMissing(MessageId::from_bytes(id)));
-        Ok((AuditAt::Dedupe { sender: row.get(0)?, client_message_id: row.get(1)? }, orphan))
+        Ok((AuditAt::Dedupe { client_message_id: row.get(0)?, sender: row.get(1)? }, orphan))
     })?;
     Ok(slice(rows, AuditAt::Message { after: 0 }))
 }

@@ -10,6 +10,7 @@ pub const SCHEMA: Schema = Schema {
         Migration { number: 3, name: "chat", sql: include_str!("migrations/0003_chat.sql") },
         Migration { number: 4, name: "hub", sql: include_str!("migrations/0004_hub.sql") },
         Migration { number: 5, name: "outlived", sql: include_str!("migrations/0005_outlived.sql") },
+        Migration { number: 6, name: "dedupe_by_id", sql: include_str!("migrations/0006_dedupe_by_id.sql") },
     ],
     sum: include_str!("schema.sql"),
 };

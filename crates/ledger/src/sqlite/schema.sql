@@ -140,6 +140,7 @@ CREATE TABLE message (
 ) STRICT;
 CREATE INDEX message_deliver_by ON message (deliver_by) WHERE deliver_by IS NOT NULL;
 
+-- Keyed by id before sender: ids that are minted in the order of time, by whomever, go to the end of one tree.
 CREATE TABLE dedupe (
     mesh INTEGER NOT NULL CHECK (mesh = 1),
     sender_member_id INTEGER NOT NULL,
@@ -154,7 +155,7 @@ CREATE TABLE dedupe (
     first_seen_at INTEGER NOT NULL,
     expires_at INTEGER, -- NULL: for ever
     history_available INTEGER NOT NULL CHECK (history_available IN (0, 1)),
-    PRIMARY KEY (mesh, sender_member_id, client_message_id),
+    PRIMARY KEY (client_message_id, sender_member_id, mesh),
     CHECK ((state = 0) = (broker_message_id IS NOT NULL AND conversation IS NOT NULL AND history_id IS NOT NULL
         AND destination_kind IS NOT NULL AND destination_ref IS NOT NULL))
 ) STRICT, WITHOUT ROWID;

@@ -31,9 +31,7 @@ pub(super) fn rows(
     }
     dedupe(conn, judged, window)?;
     let numbers = messages(conn, judged, window)?;
-    for (entry, number) in judged.entries.iter().zip(numbers) {
-        deliveries(conn, judged, entry, number)?;
-    }
+    deliveries(conn, judged, &numbers)?;
     heads(conn, judged)
 }
 
@@ -88,18 +86,23 @@ fn messages(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Res
     Ok(numbers)
 }
 
-fn deliveries(
-    conn: &Connection,
-    judged: &Judged<'_>,
-    entry: &Entry<'_>,
-    number: i64,
-) -> Result<(), StorageError> {
+fn deliveries(conn: &Connection, judged: &Judged<'_>, numbers: &[i64]) -> Result<(), StorageError> {
+    // One writer draws the numbers: between the first and the last stands this batch and nothing else.
+    if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
+        change(conn, sql!("delivery_to_subscribers"), [first, last])?;
+    }
+    for (entry, number) in judged.entries.iter().zip(numbers) {
+        named(conn, entry, *number)?;
+    }
+    Ok(())
+}
+
+/// Recipients that are named: mentioned members, and the other of a pair.
+fn named(conn: &Connection, entry: &Entry<'_>, number: i64) -> Result<(), StorageError> {
     let Entry { plan, receipt, .. } = entry;
     let (sender, ts) = (plan.sender.number, receipt.accepted_at.as_micros());
     match &plan.target {
         Target::Topic(_) | Target::NewTopic(_) => {
-            let log = log(judged, &entry.log);
-            change(conn, sql!("delivery_to_subscribers"), params![number, log, sender, ts])?;
             for member in &plan.mentioned {
                 change(conn, sql!("mention_insert"), params![member.number, number])?;
                 if member.number != sender {

@@ -13,15 +13,21 @@ fn hand_in<F: Future>(future: &mut std::pin::Pin<Box<F>>) -> Poll<F::Output> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Adds words. It answers with how many it was given at once, refuses `no` and breaks at `boom`, each after writing.
+/// Adds words. It answers with how many it was given at once; it refuses `no` and breaks at `boom` before it writes,
+/// and at `defect` after that.
 fn adding() -> Gathering<&'static str, usize, NoteError> {
     Gathering::new("add", |conn: &Connection, given: &[&'static str]| {
         for word in given {
-            add(word)(conn)?;
             match *word {
                 "no" => return Err(NoteError::Refused),
                 "boom" => panic!("on purpose"),
                 _ => {}
+            }
+        }
+        for word in given {
+            add(word)(conn)?;
+            if *word == "defect" {
+                return Err(NoteError::Refused);
             }
         }
         Ok(vec![given.len(); given.len()])
@@ -68,6 +74,21 @@ fn a_refusal_and_a_panic_are_their_callers_alone() {
     let panicked = |error: &NoteError| matches!(error, NoteError::Storage(StorageError::Panicked { .. }));
     assert!(answers[3].as_ref().is_err_and(panicked), "{answers:?}");
     assert_eq!(words(&db), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_defect_after_the_first_change_costs_one_transaction_and_is_then_its_callers_alone() {
+    let folder = tempdir().unwrap();
+    let db = open(&folder);
+    let lost = |answer: &Result<usize, NoteError>| {
+        matches!(answer, Err(NoteError::Storage(StorageError::RolledBack { .. })))
+    };
+    let answers = together(&db, &["a", "defect", "b"]);
+    assert!(answers.iter().all(lost), "{answers:?}");
+    assert!(words(&db).is_empty());
+    let answers = together(&db, &["a", "defect", "b"]);
+    assert!(matches!(answers[..], [Ok(1), Err(NoteError::Refused), Ok(1)]), "{answers:?}");
+    assert_eq!(words(&db), ["a", "b"]);
 }
 
 #[test]

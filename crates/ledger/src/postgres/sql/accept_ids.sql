@@ -6,4 +6,4 @@ SELECT 1, g.sender, g.client_message_id, $3::smallint, g.fingerprint, g.id, g.co
 FROM unnest($1::bigint[], $2::text[], $4::bytea[], $5::uuid[], $6::bigint[], $7::bigint[], $8::smallint[], $9::text[],
     $10::bigint[], $11::bigint[])
     AS g (sender, client_message_id, fingerprint, id, conversation, seq, kind, ref, ts, until)
-ORDER BY g.sender, g.client_message_id
+ORDER BY g.client_message_id, g.sender

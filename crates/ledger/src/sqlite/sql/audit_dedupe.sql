@@ -1,7 +1,7 @@
 -- Every row of the slice, so that the next slice knows where to begin; the third column names an orphan.
-SELECT d.sender_member_id, d.client_message_id,
+SELECT d.client_message_id, d.sender_member_id,
     CASE WHEN d.state = 0 AND d.history_available = 1 AND d.first_seen_at < ?3 AND m.number IS NULL
         THEN d.broker_message_id END
 FROM dedupe d LEFT JOIN message m ON m.id = d.broker_message_id
-WHERE d.mesh = 1 AND (d.sender_member_id, d.client_message_id) > (?1, ?2)
-ORDER BY d.sender_member_id, d.client_message_id LIMIT ?4
+WHERE (d.client_message_id, d.sender_member_id) > (?1, ?2)
+ORDER BY d.client_message_id, d.sender_member_id LIMIT ?4

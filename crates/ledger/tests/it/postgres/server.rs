@@ -95,6 +95,6 @@ async fn an_id_is_looked_up_by_its_whole_key_in_a_plan_made_over_empty_tables() 
             _ => None,
         })
         .collect();
-    let by_key = |line: &&str| line.contains("(mesh = 1) AND (sender_member_id = ");
+    let by_key = |line: &&str| line.contains("(sender_member_id = member.number) AND (mesh = 1)");
     assert!(plan.iter().any(by_key), "{plan:#?}");
 }
