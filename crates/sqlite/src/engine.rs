@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle, current};
 
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use crate::checkpoint::{Helper, Stop};
 use crate::gather::{Gathering, Line};
 use crate::job::{Job, Order};
+use crate::lone::Lone;
 use crate::open::Opened;
 use crate::reader::Reader;
 use crate::stats::Gauges;
@@ -34,6 +35,9 @@ enum Place {
     /// On threads of our own.
     Threads {
         writes: SyncSender<Order>,
+        /// The writer's thread has it, or a lone caller.
+        writer: Arc<Mutex<Option<Writer>>>,
+        lone: Arc<Lone>,
         reads: SyncSender<Order>,
         /// For small reads on the calling thread.
         here: Vec<Mutex<Option<Reader>>>,
@@ -64,9 +68,12 @@ impl Engine {
         let here = here.map(|reader| Ok(Mutex::new(Some(reader?)))).collect::<Result<Vec<_>, OpenError>>()?;
         let helper = Helper::start(opened.checkpointer, &path, &gauges, &stop)?;
         let writer = Writer::new(opened.writer, &path, bounds, &gauges, &stop, Some(helper))?;
+        let (lone, writer) = (Arc::clone(writer.lone()), Arc::new(Mutex::new(Some(writer))));
         let (writes, write_orders) = sync_channel(bounds.queue_max);
-        let writer = Some(spawn("sqlite-writer", &path, move || writer.run(&write_orders))?);
-        let place = Place::Threads { writes, reads, here, threads: Mutex::new(Threads { readers, writer }) };
+        let (life, waiting) = (Arc::clone(&writer), Arc::clone(&gauges));
+        let thread = spawn("sqlite-writer", &path, move || run_writer(&life, &write_orders, &waiting))?;
+        let threads = Mutex::new(Threads { readers, writer: Some(thread) });
+        let place = Place::Threads { writes, writer, lone, reads, here, threads };
         Ok(Self::assemble(path, bounds, gauges, stop, place, opened.lock))
     }
 
@@ -91,19 +98,42 @@ impl Engine {
         self.gauges.read()
     }
 
-    /// Hands a job to the writer, or refuses at once.
+    /// Runs a job as a lone caller, hands it to the writer, or refuses at once.
     pub(crate) fn submit_write(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
         match &self.place {
-            Place::Threads { writes, .. } => {
-                self.enqueue(writes, job, &self.gauges.waiting, self.bounds.queue_max)
-            }
+            Place::Threads { writes, .. } => match self.writer_for_one() {
+                Some(writer) => {
+                    self.commit_alone(writer, job);
+                    Ok(())
+                }
+                None => self.enqueue(writes, Order::Run(job), &self.gauges.waiting, self.bounds.queue_max),
+            },
             Place::Inline { writer, .. } => {
                 let mut writer = held(writer);
                 let writer = writer.as_mut().ok_or_else(|| self.gone())?;
                 self.gauges.waiting.fetch_add(1, Relaxed);
                 writer.commit(job, &mut || None);
+                writer.shorten_log();
                 Ok(())
             }
+        }
+    }
+
+    /// The writer, for a caller that is alone: nobody waits, and nobody has come together with others lately.
+    fn writer_for_one(&self) -> Option<MutexGuard<'_, Option<Writer>>> {
+        let Place::Threads { writer, lone, .. } = &self.place else { return None };
+        let alone = lone.holds() && self.gauges.waiting.load(Relaxed) == 0 && !self.closed.load(SeqCst);
+        if alone { free(writer) } else { None }
+    }
+
+    fn commit_alone(&self, mut writer: MutexGuard<'_, Option<Writer>>, job: Box<dyn Job>) {
+        let Place::Threads { writes, .. } = &self.place else { return };
+        let Some(free) = writer.as_mut() else { unreachable!("only a writer that is there is free") };
+        self.gauges.waiting.fetch_add(1, Relaxed);
+        free.commit(job, &mut || None);
+        if free.log_is_long() {
+            // Refused only when others wait, after whom the thread looks at the log anyway.
+            drop(self.enqueue(writes, Order::Shorten, &self.gauges.waiting, self.bounds.queue_max));
         }
     }
 
@@ -111,7 +141,8 @@ impl Engine {
     pub(crate) fn submit_read(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
         match &self.place {
             Place::Threads { reads, .. } => {
-                self.enqueue(reads, job, &self.gauges.reads_waiting, self.bounds.read_queue_max)
+                let max = self.bounds.read_queue_max;
+                self.enqueue(reads, Order::Run(job), &self.gauges.reads_waiting, max)
             }
             Place::Inline { reader, .. } => {
                 let mut reader = held(reader);
@@ -146,6 +177,11 @@ impl Engine {
         E: From<StorageError> + Send + 'static,
     {
         let line = self.line(|gauges| &gauges.waiting, self.bounds.queue_max);
+        if let Some(writer) = self.writer_for_one() {
+            let (job, answer) = gathering.alone(&line, question);
+            self.commit_alone(writer, job);
+            return Ok(answer);
+        }
         gathering.ask(&line, question, |job| self.submit_write(job))
     }
 
@@ -172,11 +208,7 @@ impl Engine {
     /// A connection for the calling thread; nothing when all are in use, or closed.
     fn free_here(&self) -> Option<MutexGuard<'_, Option<Reader>>> {
         let Place::Threads { here, .. } = &self.place else { return None };
-        here.iter().find_map(|reader| match reader.try_lock() {
-            Ok(held) => held.is_some().then_some(held),
-            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()).filter(|held| held.is_some()),
-            Err(TryLockError::WouldBlock) => None,
-        })
+        here.iter().find_map(free)
     }
 
     fn run_here(&self, reader: &mut Option<Reader>, job: Box<dyn Job>) {
@@ -204,7 +236,7 @@ impl Engine {
     pub(crate) fn close(&self) {
         self.closed.store(true, SeqCst);
         match &self.place {
-            Place::Threads { writes, reads, here, threads } => {
+            Place::Threads { writes, reads, here, threads, .. } => {
                 let mut threads = held(threads);
                 here.iter().for_each(|reader| drop(held(reader).take()));
                 let Threads { readers, writer } = std::mem::take(&mut *threads);
@@ -250,7 +282,7 @@ impl Engine {
     fn enqueue(
         &self,
         line: &SyncSender<Order>,
-        job: Box<dyn Job>,
+        order: Order,
         waiting: &AtomicU64,
         waiting_max: usize,
     ) -> Result<(), StorageError> {
@@ -259,7 +291,7 @@ impl Engine {
         }
         // Counted before it can be taken out, so that the count never falls below zero.
         waiting.fetch_add(1, Relaxed);
-        let refused = match line.try_send(Order::Run(job)) {
+        let refused = match line.try_send(order) {
             Ok(()) => return Ok(()),
             Err(TrySendError::Full(_)) => {
                 StorageError::QueueFull { path: Arc::clone(&self.path), waiting_max }
@@ -295,6 +327,43 @@ fn join(thread: JoinHandle<()>) {
     // A job may own the last handle; its thread cannot wait for itself, and ends right after.
     if thread.thread().id() != current().id() && thread.join().is_err() {
         tracing::error!("a thread of the engine panicked");
+    }
+}
+
+/// The life of the writer's thread.
+fn run_writer(writer: &Mutex<Option<Writer>>, orders: &Receiver<Order>, gauges: &Gauges) {
+    let mut open = true;
+    while open && let Ok(order) = orders.recv() {
+        let mut writer = held(writer);
+        let Some(writer) = writer.as_mut() else { return };
+        let mut next = Some(order);
+        let mut jobs = || loop {
+            match next.take().or_else(|| orders.try_recv().ok())? {
+                Order::Run(job) => return Some(job),
+                // After every batch the log is looked at.
+                Order::Shorten => drop(gauges.waiting.fetch_sub(1, Relaxed)),
+                Order::Close => {
+                    open = false;
+                    return None;
+                }
+            }
+        };
+        if let Some(first) = jobs() {
+            writer.commit(first, &mut jobs);
+        }
+        writer.shorten_log();
+    }
+    if let Some(writer) = held(writer).take() {
+        writer.close();
+    }
+}
+
+/// What is there and in nobody's hands.
+fn free<T>(mutex: &Mutex<Option<T>>) -> Option<MutexGuard<'_, Option<T>>> {
+    match mutex.try_lock() {
+        Ok(held) => held.is_some().then_some(held),
+        Err(TryLockError::Poisoned(held)) => Some(held.into_inner()).filter(|held| held.is_some()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 

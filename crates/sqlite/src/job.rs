@@ -50,6 +50,8 @@ pub(crate) enum Ran {
 pub(crate) enum Order {
     /// Run this.
     Run(Box<dyn Job>),
+    /// Copy the log if it is long: a caller that committed by itself does not wait for that.
+    Shorten,
     /// Finish what came before, then end.
     Close,
 }

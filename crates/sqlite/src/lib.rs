@@ -23,6 +23,7 @@ pub mod fault;
 mod folder;
 mod gather;
 mod job;
+mod lone;
 mod migrate;
 mod open;
 mod options;

@@ -57,6 +57,9 @@ pub struct Bounds {
     pub queue_max: usize,
     /// Jobs in one transaction: bounds the time the first of them waits for the last.
     pub batch_jobs_max: usize,
+    /// While commits take no longer than this, a caller that has been the only one for a while commits on its own
+    /// thread, which stands still so long. Zero keeps every commit on the writer's thread.
+    pub lone_commit_max: Duration,
     /// Read-only connections, each with its own thread.
     pub readers: usize,
     /// More of them without a thread, for reads so small that a thread's wake would cost more than they do.
@@ -125,6 +128,7 @@ impl Default for Bounds {
         Self {
             queue_max: 1024,
             batch_jobs_max: 256,
+            lone_commit_max: Duration::from_millis(1),
             readers: 3,
             readers_here: 0,
             read_queue_max: 1024,

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 
 use crate::job::{Job, Order, Undo};
 use crate::stats::Gauges;
+use crate::wait::now;
 use crate::{Bounds, OpenError, StorageError, scene};
 
 /// SQLite looks at the time every so many steps of its machine: some tens of microseconds.
@@ -52,6 +53,7 @@ impl Reader {
             let order = orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
             match order {
                 Ok(Order::Run(job)) => self.read(job),
+                Ok(Order::Shorten) => {}
                 Ok(Order::Close) | Err(_) => return,
             }
         }
@@ -112,12 +114,4 @@ impl Deadline {
 
 fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the bound protects a real log from a real reader; no rule reads it"
-)]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::Receiver;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -12,8 +11,10 @@ use rusqlite::wal::CheckpointMode;
 
 use crate::checkpoint::{self, Copied, Due, Helper, Stop, Watch};
 use crate::error::Aftermath;
-use crate::job::{Job, Order, Ran, Undo};
+use crate::job::{Job, Ran, Undo};
+use crate::lone::Lone;
 use crate::stats::Gauges;
+use crate::wait::now;
 use crate::{Bounds, OpenError, StorageError, fault, scene};
 
 const BEGIN: &str = "BEGIN IMMEDIATE";
@@ -39,6 +40,7 @@ pub(crate) struct Writer {
     watch: Watch,
     /// Nobody in inline mode: there the writer copies by itself.
     helper: Option<Helper>,
+    lone: Arc<Lone>,
     /// Jobs of the transaction under way; kept for its allocation.
     batch: Vec<Box<dyn Job>>,
     /// How many transactions from now on give every job a savepoint.
@@ -66,30 +68,32 @@ impl Writer {
         let (path, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
         let batch = Vec::with_capacity(bounds.batch_jobs_max);
         let watch = Watch::default();
-        Ok(Self { conn, path, bounds, gauges, stop, log_pages, watch, helper, batch, careful: 0, callers: 0 })
+        let lone = Arc::new(Lone::new(bounds.lone_commit_max));
+        Ok(Self {
+            conn,
+            path,
+            bounds,
+            gauges,
+            stop,
+            log_pages,
+            watch,
+            helper,
+            lone,
+            batch,
+            careful: 0,
+            callers: 0,
+        })
     }
 
-    /// The life of the writer thread.
-    pub(crate) fn run(mut self, orders: &Receiver<Order>) {
-        while let Ok(Order::Run(first)) = orders.recv() {
-            let mut closing = false;
-            self.commit(first, &mut || match orders.try_recv() {
-                Ok(Order::Run(job)) => Some(job),
-                Ok(Order::Close) => {
-                    closing = true;
-                    None
-                }
-                Err(_) => None,
-            });
-            if closing {
-                break;
-            }
-        }
-        self.close();
+    /// Whether the next caller may commit on its own thread.
+    pub(crate) fn lone(&self) -> &Arc<Lone> {
+        &self.lone
     }
 
-    /// Runs `first` and whatever `more` yields in one transaction and answers them all.
+    /// Runs `first` and whatever `more` yields in one transaction and answers them all. The log is the caller's to
+    /// shorten, when nobody waits for it.
     pub(crate) fn commit(&mut self, first: Box<dyn Job>, more: &mut dyn FnMut() -> Option<Box<dyn Job>>) {
+        let began = now();
         self.gauges.waiting.fetch_sub(1, Relaxed);
         self.careful = self.careful.saturating_sub(1);
         let end = match self.begin() {
@@ -102,12 +106,11 @@ impl Writer {
         if end.is_err() {
             self.gauges.lost.fetch_add(1, Relaxed);
         }
+        let callers = std::mem::take(&mut self.callers);
+        // Before the answers: whoever hears one may ask again at once, and is not somebody else.
+        self.lone.committed(callers, self.gauges.waiting.load(Relaxed), began.elapsed());
         for mut job in self.batch.drain(..) {
             job.answer(end.clone());
-        }
-        self.callers = 0;
-        if end.is_ok() {
-            self.shorten_log();
         }
     }
 
@@ -271,10 +274,28 @@ impl Writer {
         }
     }
 
-    fn shorten_log(&mut self) {
+    /// Has the second connection copy when that is due; true when the writer itself should.
+    pub(crate) fn log_is_long(&mut self) -> bool {
+        match (self.due(), &self.helper) {
+            (Due::Nothing, _) => false,
+            (Due::Beside, Some(helper)) => {
+                helper.wish();
+                false
+            }
+            (Due::Beside, None) | (Due::Between | Due::Alone, _) => true,
+        }
+    }
+
+    fn due(&mut self) -> Due {
+        if self.stop.cause().is_some() {
+            return Due::Nothing;
+        }
         let copied = self.helper.as_ref().map_or(0, Helper::copied);
-        let due = self.watch.after(self.log_pages.load(Relaxed), copied, &self.bounds);
-        let (mode, _turn) = match (due, &self.helper) {
+        self.watch.after(self.log_pages.load(Relaxed), copied, &self.bounds)
+    }
+
+    pub(crate) fn shorten_log(&mut self) {
+        let (mode, _turn) = match (self.due(), &self.helper) {
             (Due::Nothing, _) => return,
             (Due::Beside, Some(helper)) => return helper.wish(),
             (Due::Beside, None) | (Due::Between, _) => (CheckpointMode::PASSIVE, None),

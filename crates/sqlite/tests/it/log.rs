@@ -8,6 +8,7 @@ use crate::setup::{Gate, NoteError, add, gate, options, words};
 const BOUNDS: Bounds = Bounds {
     queue_max: 64,
     batch_jobs_max: 16,
+    lone_commit_max: std::time::Duration::ZERO,
     readers: 2,
     readers_here: 0,
     read_queue_max: 64,

@@ -1,6 +1,7 @@
 //! Jobs, batches, refusals, closing.
 
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use sqlite::{Bounds, Db, StorageError};
 use tempfile::tempdir;
@@ -336,4 +337,28 @@ fn a_statement_is_planned_once_however_often_it_is_bound() {
     };
     assert_eq!(db.write_blocking("plan", replanned).unwrap(), 0);
     assert_eq!(db.read_blocking("plan", replanned).unwrap(), 0);
+}
+
+/// Whether a write ran on the thread that asked for it.
+fn is_here(db: &Db) -> bool {
+    let thread = |_: &sqlite::rusqlite::Connection| Ok::<_, NoteError>(std::thread::current().id());
+    db.write_blocking("thread", thread).unwrap() == std::thread::current().id()
+}
+
+#[test]
+fn a_caller_that_has_been_alone_commits_on_its_own_thread_while_commits_are_short() {
+    for (lone_commit_max, expected) in [(Duration::from_secs(600), true), (Duration::ZERO, false)] {
+        let folder = tempdir().unwrap();
+        let db = Db::open(options(&folder).bounds(Bounds { lone_commit_max, ..Bounds::default() })).unwrap();
+        assert!(!is_here(&db), "nobody is known to be alone yet");
+        for word in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
+            db.write_blocking("add", add(word)).unwrap();
+        }
+        // The writer's thread may still be busy with what it answered.
+        assert_eq!((0..1_000).any(|_| is_here(&db)), expected);
+        assert_eq!(words(&db).len(), 9);
+        db.close_blocking();
+        let closed = db.write_blocking("add", add("late"));
+        assert!(matches!(closed, Err(NoteError::Storage(StorageError::Closed { .. }))), "{closed:?}");
+    }
 }
