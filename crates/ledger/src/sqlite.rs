@@ -15,6 +15,7 @@ mod janitor;
 mod join;
 mod link;
 mod list;
+mod mail;
 mod manage;
 mod mesh;
 mod planted;

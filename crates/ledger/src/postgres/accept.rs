@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use ::sqlite::fault;
 use futures_util::future::{join, try_join3, try_join4};
-use model::{MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, TopicName};
+use model::admission::Known;
+use model::{ClientMessageId, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, TopicName};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-use super::batch::Turn;
 use super::row::{at, at_option, bytes, count, id, text};
 use super::session::{Core, Mode, Tx};
 use super::trouble::PostgresError;
@@ -32,18 +33,16 @@ use crate::planted::{DEDUPE_OWN_TRANSACTION, planted};
 use crate::rules::{LogFacts, MemberFacts, Question};
 use crate::types::accept::LaneSubmission;
 
-/// Tries a batch once. `minted` learns the ids the try would write, for the case that its commit's answer is
-/// lost. `turn` ends when nothing but the writing is left.
+/// Tries a batch once. `minted` learns the ids the try would write, for the case that its commit's answer is lost.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     frames: &[LaneSubmission],
     minted: &mut HashSet<MessageId>,
-    turn: &mut Option<Turn>,
 ) -> Result<Verdicts, StorageError> {
     let mut tx = core.unbegun_batch().await?;
-    let (now, desk) = join_both(tx.begin(Mode::Write), read(&tx, frames)).await?;
+    let ((), desk) = join_both(tx.open(Mode::Write), read(&tx, frames)).await?;
+    let now = desk.now;
     tx.now = now;
-    let desk = Desk { now, ..desk };
     let window = desk.policies.dedupe;
     let draft = desk.clone().judge(frames, tx.entropy());
     if draft.entries.is_empty() {
@@ -60,7 +59,6 @@ pub(super) async fn attempt(
     judged.entries.iter().for_each(|entry| core.regressions.note(now, entry.receipt.accepted_at));
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
     let columns = Columns::of(&judged, &created, window);
-    drop(turn.take());
     fault::point_of("ledger.accept", "before_commit");
     if planted(DEDUPE_OWN_TRANSACTION) {
         columns.write_without_ids(&mut tx).await?;
@@ -73,44 +71,60 @@ pub(super) async fn attempt(
     Ok(judged.frames)
 }
 
-/// Everything but the time, which comes with the beginning.
+/// Everything the verdicts depend on; what nobody asked for is not looked for.
 async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> {
     let asked = Asked::of(frames);
     let nodes: Vec<_> = asked.nodes.into_iter().map(NodeName::as_str).collect();
-    let ids: Vec<_> = asked.ids.iter().map(MemberId::as_uuid).collect();
     let names: Vec<_> = asked.names.into_iter().map(MemberName::as_str).collect();
     let keys: Vec<_> = asked.keys.iter().map(|key| key.as_bytes().as_slice()).collect();
     let topics: Vec<_> = asked.topics.into_iter().map(TopicName::as_str).collect();
     let (senders, client_ids): (Vec<_>, Vec<_>) =
         asked.known.iter().map(|(sender, id)| (sender.as_uuid(), id.as_str())).unzip();
-    let ((mesh_row, nodes, ids), (names, keys, topics, known)) = join_both(
+    // Ids are looked up behind the lock: what another batch has just written there is found, not run into.
+    let ((mesh_row, nodes, topics), (senders, names, keys)) = join_both(
         try_join3(
-            tx.one(sql!("mesh"), &[]),
+            tx.one(sql!("accept_mesh"), &[]),
             tx.all(sql!("accept_nodes"), &[&nodes]),
-            tx.all(sql!("accept_members_by_id"), &[&ids]),
+            some(tx, sql!("accept_lock_topics"), &topics),
         ),
-        try_join4(
-            tx.all(sql!("accept_members_by_name"), &[&names]),
-            tx.all(sql!("accept_members_by_key"), &[&keys]),
-            tx.all(sql!("accept_lock_topics"), &[&topics]),
-            tx.all(sql!("accept_known"), &[&senders, &client_ids]),
+        try_join3(
+            tx.all(sql!("accept_senders"), &[&senders, &client_ids]),
+            some(tx, sql!("accept_members_by_name"), &names),
+            some(tx, sql!("accept_members_by_key"), &keys),
         ),
     )
     .await?;
-    let keyed = |row: &Row| -> Result<_, StorageError> { Ok((id(row, 0)?, text(row, 1)?)) };
+    let mesh_row = mesh_row.ok_or(StorageError::NoMesh)?;
+    let known = senders.iter().filter_map(|row| known_sent(row).transpose());
     Ok(Desk {
-        now: Timestamp::default(),
-        policies: mesh::mesh(&mesh_row.ok_or(StorageError::NoMesh)?)?.policies,
+        now: tx.shifted(mesh_row.try_get(5)?),
+        policies: mesh::mesh(&mesh_row)?.policies,
         nodes: nodes.iter().map(node_facts).collect::<Result<_, _>>()?,
-        by_id: keyed_facts(&ids, |row| id(row, 0))?,
+        by_id: senders
+            .iter()
+            .map(|row| Ok((id(row, 0)?, member_facts(row, 2)?)))
+            .collect::<Result<_, StorageError>>()?,
         by_name: keyed_facts(&names, |row| text(row, 0))?,
         by_key: keyed_facts(&keys, |row| bytes(row, 0).map(NodeKey::from_bytes))?,
-        known: known
-            .iter()
-            .map(|row| Ok((keyed(row)?, status::read(row, 2)?)))
-            .collect::<Result<_, StorageError>>()?,
+        known: known.collect::<Result<_, _>>()?,
         logs: topics.iter().map(|row| log_facts(row, 0)).collect::<Result<_, _>>()?,
     })
+}
+
+/// The rows of the things asked for; of no things, none.
+async fn some<T: ToSql + Sync>(tx: &Tx, sql: &'static str, asked: &Vec<T>) -> Result<Vec<Row>, StorageError> {
+    if asked.is_empty() { Ok(Vec::new()) } else { tx.all(sql, &[asked]).await }
+}
+
+/// An id, by its sender, and what is known of it.
+type KnownId = ((MemberId, ClientMessageId), Known);
+
+/// Nothing for an id nobody knows.
+fn known_sent(row: &Row) -> Result<Option<KnownId>, StorageError> {
+    match row.try_get::<_, Option<i16>>(5)? {
+        Some(_) => Ok(Some(((id(row, 0)?, text(row, 1)?), status::read(row, 5)?))),
+        None => Ok(None),
+    }
 }
 
 /// Two groups of reads in one round trip.

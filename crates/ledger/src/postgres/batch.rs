@@ -1,8 +1,8 @@
 //! The accepting writers: a few tasks, each with one connection at a time.
 //!
 //! - Whatever waits when a writer is free goes into one transaction; no timer is involved.
-//! - A writer takes its batch when the one before has read and judged its own: what comes meanwhile is one batch, not
-//!   two of which one waits for the other's locks. It reads while the other's commit is synced.
+//! - A writer takes its batch when the one before has committed: it would only wait for the other's locks with what
+//!   it took, and what comes meanwhile makes its batch longer. Whoever has to try again does it beside the next batch.
 //! - A batch that met another transaction is judged again; one whose commit's answer was lost is looked up
 //!   again before anybody is told anything.
 //! - A frame that PostgreSQL cannot digest is tried alone, so that it spoils nobody else's.
@@ -23,7 +23,7 @@ use crate::desk::Verdicts;
 use crate::types::accept::{Admission, LaneSubmission, Outcome};
 use crate::{LinkError, StorageError};
 
-/// More writers than this wait for each other's locks and disk.
+/// One writes while another tries again.
 pub(super) const WRITERS: usize = 2;
 /// Messages of one transaction: bounds the time the first of them waits for the last.
 const BATCH_MESSAGES_MAX: usize = 1_024;
@@ -40,7 +40,7 @@ pub(super) struct Queue {
     sender: mpsc::Sender<Job>,
 }
 
-/// The right to take a batch and to judge it.
+/// The right to take a batch and to write it.
 pub(super) type Turn = OwnedMutexGuard<mpsc::Receiver<Job>>;
 
 pub(super) struct Job {
@@ -133,7 +133,7 @@ async fn try_together(
     let (mut races, mut reconnects) = (0, 0);
     loop {
         let mut minted = HashSet::new();
-        let error = match accept::attempt(core, lanes, &mut minted, &mut turn).await {
+        let error = match accept::attempt(core, lanes, &mut minted).await {
             Ok(verdicts) => return Ok(own(verdicts, lost)),
             Err(error) => error,
         };

@@ -17,8 +17,8 @@ use super::trouble::PostgresError;
 use super::{sql, status};
 use crate::StorageError;
 
-/// One may wait for its answer while the other asks.
-pub(super) const READERS: usize = 2;
+/// Callers who were answered together ask together again: a second reader would take half of them.
+pub(super) const READERS: usize = 1;
 /// Look-ups of one statement: a frame each, so at most some thousand ids.
 const BATCH_MAX: usize = 128;
 

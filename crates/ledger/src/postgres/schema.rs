@@ -63,6 +63,7 @@ const STEPS: &[Step] = &[
     Step { number: 4, name: "hub", sql: include_str!("migrations/0004_hub.sql") },
     Step { number: 5, name: "outlived", sql: include_str!("migrations/0005_outlived.sql") },
     Step { number: 6, name: "dedupe_by_id", sql: include_str!("migrations/0006_dedupe_by_id.sql") },
+    Step { number: 7, name: "mail", sql: include_str!("migrations/0007_mail.sql") },
 ];
 
 /// The checked-in sum of the steps.

@@ -162,7 +162,7 @@ impl Core {
         self.begin_on(&self.writers, Mode::Write).await
     }
 
-    /// A writer's connection, on which [`Tx::begin`] is still to be sent, before anything else.
+    /// A writer's connection, on which [`Tx::open`] is still to be sent, before anything else.
     pub async fn unbegun_batch(self: &Arc<Self>) -> Result<Tx, StorageError> {
         let client = Some(self.writers.get().await?);
         Ok(Tx { client, core: Arc::clone(self), now: Timestamp::default() })
@@ -179,18 +179,27 @@ impl Core {
 impl Tx {
     /// Begins, and answers with store time. The first poll sends the beginning: what is polled after it is inside.
     pub async fn begin(&self, mode: Mode) -> Result<Timestamp, StorageError> {
-        let begin = match mode {
-            Mode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
-            Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-        };
         let client = self.client();
         let clock = async {
             let clock = self.prepare(sql!("now")).await?;
             Ok::<_, StorageError>(client.query_one(&clock, &[]).await?)
         };
-        let begun = async { Ok(client.batch_execute(begin).await?) };
-        let ((), row) = try_join(begun, clock).await?;
-        Ok(self.core.shifted(row.try_get(0)?))
+        let ((), row) = try_join(self.open(mode), clock).await?;
+        Ok(self.shifted(row.try_get(0)?))
+    }
+
+    /// [`Tx::begin`] for who reads the clock by itself.
+    pub async fn open(&self, mode: Mode) -> Result<(), StorageError> {
+        let begin = match mode {
+            Mode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        };
+        Ok(self.client().batch_execute(begin).await?)
+    }
+
+    /// Store time from the database's clock.
+    pub fn shifted(&self, micros: i64) -> Timestamp {
+        self.core.shifted(micros)
     }
 
     /// The statement, prepared once per connection.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, join_all};
+use futures_util::future::{join, join_all};
 use model::outbox::DedupeWindow;
 use model::{DeliveryRung, Timestamp, TopicName};
 use tokio_postgres::Statement;
@@ -201,6 +201,7 @@ impl<'a> Columns<'a> {
 
     /// In the order in which one needs another.
     async fn others(&self, tx: &Tx) -> Result<Vec<(Statement, Params<'_>)>, StorageError> {
+        let Self { direct, mentions, subscriptions, heads, escalations, .. } = self;
         let messages: Params<'_> = vec![
             &self.conversation,
             &self.seq,
@@ -211,12 +212,6 @@ impl<'a> Columns<'a> {
             &self.envelope,
             &self.deliver_by,
             &self.until,
-        ];
-        let Self { direct, mentions, subscriptions, heads, escalations, .. } = self;
-        let subscribe: Params<'_> =
-            vec![&subscriptions.conversation, &subscriptions.member, &subscriptions.since];
-        let to_direct: Params<'_> = vec![&direct.id, &direct.recipient, &direct.rung_told];
-        let advance: Params<'_> = vec![
             &heads.number,
             &heads.seq,
             &heads.ts,
@@ -224,6 +219,9 @@ impl<'a> Columns<'a> {
             &heads.awaiting_by,
             &heads.awaiting_rev,
         ];
+        let subscribe: Params<'_> =
+            vec![&subscriptions.conversation, &subscriptions.member, &subscriptions.since];
+        let to_direct: Params<'_> = vec![&direct.id, &direct.recipient, &direct.rung_told];
         let mut steps = Vec::new();
         if !subscriptions.member.is_empty() {
             steps.push((tx.prepare(sql!("accept_subscriptions")).await?, subscribe));
@@ -235,7 +233,6 @@ impl<'a> Columns<'a> {
         if !mentions.id.is_empty() {
             steps.push((tx.prepare(sql!("accept_mentions")).await?, vec![&mentions.id, &mentions.member]));
         }
-        steps.push((tx.prepare(sql!("accept_heads")).await?, advance));
         if !escalations.rev.is_empty() {
             let Escalations { conversation, rev, seq, asked_by, at } = escalations;
             let columns: Params<'_> = vec![conversation, rev, seq, asked_by, at];
@@ -257,14 +254,10 @@ impl Direct {
 /// the commit for a rollback; the first error is the one that says why.
 async fn send(tx: &mut Tx, steps: Vec<(Statement, Params<'_>)>) -> Result<(), StorageError> {
     let client = tx.client();
-    let mut sent: Vec<BoxFuture<'_, Result<(), tokio_postgres::Error>>> = Vec::with_capacity(steps.len() + 1);
-    for (statement, params) in &steps {
-        sent.push(async move { client.execute(statement, params).await.map(drop) }.boxed());
-    }
-    sent.push(client.batch_execute("COMMIT").boxed());
-    let mut results = join_all(sent).await;
-    let committed = results.pop().expect("the commit was sent last");
-    let step = results.into_iter().collect::<Result<(), _>>();
+    let sent = steps.iter().map(|(statement, params)| client.execute(statement, params));
+    // Polled in this order, so the commit is sent behind the steps.
+    let (written, committed) = join(join_all(sent), client.batch_execute("COMMIT")).await;
+    let step = written.into_iter().try_for_each(|result| result.map(drop));
     if committed.is_ok() {
         tx.ended();
     }

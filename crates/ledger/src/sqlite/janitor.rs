@@ -7,9 +7,9 @@ use model::admission::days_long;
 use model::limits::{ESCALATION_KEPT, NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
 use model::{DeliveryRung, ErrorCode, MessageId, Timestamp};
 
-use super::row::{all, at, change, id, one};
+use super::row::{all, at, change, code, id, one};
 use super::window::{self, bound};
-use super::{signin, sql};
+use super::{mail, signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
@@ -105,13 +105,21 @@ pub(super) fn prune_log(
     for (message, seq, _) in rows.into_iter().take_while(|(_, _, ts)| *ts < before) {
         change(conn, sql!("conversation_raise_floor"), params![log, seq, message])?;
         change(conn, sql!("dedupe_history_gone"), [message])?;
-        change(conn, sql!("delivery_delete"), [message])?;
+        delete_deliveries(conn, message)?;
         change(conn, sql!("mention_delete"), [message])?;
         change(conn, sql!("outlived_delete"), [message])?;
         change(conn, sql!("message_delete"), [message])?;
         pruned += 1;
     }
     Ok(pruned)
+}
+
+fn delete_deliveries(conn: &Connection, message: i64) -> Result<(), StorageError> {
+    let deleted = all(conn, sql!("delivery_delete"), [message], |row| {
+        Ok((row.get::<_, i64>(0)?, code(row, 1, DeliveryRung::from_code)?))
+    })?;
+    let mut waiting = deleted.into_iter().filter(|(_, rung)| *rung == DeliveryRung::Accepted);
+    waiting.try_for_each(|(recipient, _)| mail::done(conn, recipient, message))
 }
 
 /// Used things stay a while, so that a late copy is told what happened to it.
@@ -131,7 +139,7 @@ pub(super) fn sweep_way_in(conn: &Connection, now: Timestamp) -> Result<u64, Sto
 pub(super) enum AuditAt {
     Dedupe { client_message_id: String, sender: i64 },
     Message { after: i64 },
-    Delivery { recipient: i64, message: i64 },
+    Delivery { message: i64, recipient: i64 },
     End,
 }
 
@@ -152,7 +160,7 @@ pub(super) fn audit(
             audit_dedupe(conn, before, client_message_id, *sender)
         }
         AuditAt::Message { after } => audit_messages(conn, now, before, *after),
-        AuditAt::Delivery { recipient, message } => audit_deliveries(conn, now, before, *recipient, *message),
+        AuditAt::Delivery { message, recipient } => audit_deliveries(conn, now, before, *message, *recipient),
         AuditAt::End => Ok((Vec::new(), AuditAt::End)),
     }
 }
@@ -186,24 +194,26 @@ fn audit_messages(
             .transpose()?;
         Ok((AuditAt::Message { after: row.get(0)? }, orphan))
     })?;
-    Ok(slice(rows, AuditAt::Delivery { recipient: 0, message: 0 }))
+    Ok(slice(rows, AuditAt::Delivery { message: 0, recipient: 0 }))
 }
 
 fn audit_deliveries(
     conn: &Connection,
     now: Timestamp,
     before: Timestamp,
-    recipient: i64,
     message: i64,
+    recipient: i64,
 ) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
-    let params = params![recipient, message, before.as_micros(), now.as_micros(), bound(AUDIT_SLICE)];
+    let params = params![message, recipient, before.as_micros(), now.as_micros(), bound(AUDIT_SLICE)];
     let rows = all(conn, sql!("audit_deliveries"), params, |row| {
-        let orphan = match (row.get::<_, bool>(2)?, row.get::<_, Option<[u8; 16]>>(3)?) {
+        let (message, broken, outside) = (row.get(0)?, row.get::<_, bool>(2)?, row.get::<_, bool>(4)?);
+        let orphan = match (broken, row.get::<_, Option<[u8; 16]>>(3)?) {
             (true, Some(id)) => Some(Orphan::DeliveryWithoutDedupe(MessageId::from_bytes(id))),
-            (true, None) => Some(Orphan::DeliveryWithoutMessage { message: row.get(1)? }),
+            (true, None) => Some(Orphan::DeliveryWithoutMessage { message }),
+            (false, Some(id)) if outside => Some(Orphan::DeliveryOutsideMail(MessageId::from_bytes(id))),
             (false, _) => None,
         };
-        Ok((AuditAt::Delivery { recipient: row.get(0)?, message: row.get(1)? }, orphan))
+        Ok((AuditAt::Delivery { message, recipient: row.get(1)? }, orphan))
     })?;
     Ok(slice(rows, AuditAt::End))
 }

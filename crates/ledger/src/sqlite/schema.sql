@@ -180,11 +180,19 @@ CREATE TABLE delivery (
     push_conversation INTEGER, -- the log whose order a pushed row keeps; NULL: the row is not pushed
     PRIMARY KEY (message, recipient)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX delivery_mail ON delivery (recipient, message) WHERE rung = 1;
 CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
 CREATE INDEX delivery_push ON delivery (recipient, push_conversation, message)
     WHERE rung = 1 AND push_conversation IS NOT NULL;
 CREATE INDEX delivery_parked ON delivery (recipient) WHERE rung = 3 AND push_conversation IS NOT NULL;
+
+-- Where a recipient's undelivered rows are: from one that waits to another message for it, with few for others in
+-- between. Mail that comes together, or soon after, is one row; an index would have one for each message.
+CREATE TABLE mail (
+    recipient INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL CHECK (last >= first),
+    PRIMARY KEY (recipient, first)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE mention_index (
     member INTEGER NOT NULL,

@@ -7,7 +7,7 @@ use ::sqlite::rusqlite::{Connection, Row, params};
 use model::{Cursor, DeliveryRung, MemberId, MessageId, Timestamp};
 
 use super::row::{all, at, at_option, change, code, count, id, one, text};
-use super::{history, link, sql};
+use super::{history, link, mail, sql};
 use crate::rules::{self, Speaker, acks_for, plain};
 use crate::types::accept::Via;
 use crate::types::wayin::Link;
@@ -183,7 +183,10 @@ pub(super) fn climb(
         read_at.map(Timestamp::as_micros)
     ];
     change(conn, sql!("delivery_climb"), params)?;
-    Ok(())
+    match (found.held, step) {
+        (DeliveryRung::Accepted, Some(_)) => mail::done(conn, found.recipient, found.message),
+        (_, None) | (_, Some(_)) => Ok(()),
+    }
 }
 
 fn look(

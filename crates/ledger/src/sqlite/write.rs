@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use ::sqlite::rusqlite::{Connection, params};
 use model::outbox::DedupeWindow;
-use model::{Timestamp, TopicName};
+use model::{DeliveryRung, Timestamp, TopicName};
 
 use super::accept::subscribe;
-use super::row::change;
+use super::mail::Mail;
+use super::row::{change, code, one};
 use super::sql;
 use super::status::ACCEPTED;
 use crate::StorageError;
@@ -91,34 +92,60 @@ fn deliveries(conn: &Connection, judged: &Judged<'_>, numbers: &[i64]) -> Result
     if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
         change(conn, sql!("delivery_to_subscribers"), [first, last])?;
     }
+    let mut mail = Mail::default();
     for (entry, number) in judged.entries.iter().zip(numbers) {
-        named(conn, entry, *number)?;
+        match &entry.plan.target {
+            Target::Topic(_) | Target::NewTopic(_) => {
+                mail.for_log(conn, log(judged, &entry.log), entry.plan.sender.number, *number)?;
+                mentioned(conn, entry, *number, &mut mail)?;
+            }
+            Target::Dm { peer, .. } => direct(conn, entry, peer.number, *number, &mut mail)?,
+        }
+    }
+    mail.write(conn)
+}
+
+fn mentioned(conn: &Connection, entry: &Entry<'_>, number: i64, mail: &mut Mail) -> Result<(), StorageError> {
+    let sender = entry.plan.sender.number;
+    for member in &entry.plan.mentioned {
+        change(conn, sql!("mention_insert"), params![member.number, number])?;
+        if member.number != sender {
+            deliver(conn, sql!("delivery_to_mentioned"), entry, member.number, number, mail)?;
+        }
     }
     Ok(())
 }
 
-/// Recipients that are named: mentioned members, and the other of a pair.
-fn named(conn: &Connection, entry: &Entry<'_>, number: i64) -> Result<(), StorageError> {
-    let Entry { plan, receipt, .. } = entry;
-    let (sender, ts) = (plan.sender.number, receipt.accepted_at.as_micros());
-    match &plan.target {
-        Target::Topic(_) | Target::NewTopic(_) => {
-            for member in &plan.mentioned {
-                change(conn, sql!("mention_insert"), params![member.number, number])?;
-                if member.number != sender {
-                    change(conn, sql!("delivery_to_mentioned"), params![number, member.number, sender, ts])?;
-                }
-            }
-        }
-        Target::Dm { peer, .. } => {
-            change(conn, sql!("delivery_to_peer"), params![number, peer.number, sender, ts])?;
-            // Only its two read a direct message; a third who is named in it has nothing to find.
-            for member in
-                plan.mentioned.iter().filter(|member| [peer.number, sender].contains(&member.number))
-            {
-                change(conn, sql!("mention_insert"), params![member.number, number])?;
-            }
-        }
+fn direct(
+    conn: &Connection,
+    entry: &Entry<'_>,
+    peer: i64,
+    number: i64,
+    mail: &mut Mail,
+) -> Result<(), StorageError> {
+    deliver(conn, sql!("delivery_to_peer"), entry, peer, number, mail)?;
+    // Only its two read a direct message; a third who is named in it has nothing to find.
+    let readers = [peer, entry.plan.sender.number];
+    for member in entry.plan.mentioned.iter().filter(|member| readers.contains(&member.number)) {
+        change(conn, sql!("mention_insert"), params![member.number, number])?;
+    }
+    Ok(())
+}
+
+/// A row for one that is named, who may have it at once.
+fn deliver(
+    conn: &Connection,
+    statement: &str,
+    entry: &Entry<'_>,
+    recipient: i64,
+    number: i64,
+    mail: &mut Mail,
+) -> Result<(), StorageError> {
+    let ts = entry.receipt.accepted_at.as_micros();
+    let params = params![number, recipient, entry.plan.sender.number, ts];
+    let rung = one(conn, statement, params, |row| code(row, 0, DeliveryRung::from_code))?;
+    if rung == Some(DeliveryRung::Accepted) {
+        mail.for_one(recipient, number);
     }
     Ok(())
 }

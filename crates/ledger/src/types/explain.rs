@@ -93,6 +93,8 @@ pub enum Orphan {
         /// The message's number inside the store.
         message: i64,
     },
+    /// An undelivered row that its recipient's mail does not lead to.
+    DeliveryOutsideMail(MessageId),
     /// A message belongs to no dedupe row, inside the window.
     MessageWithoutDedupe(MessageId),
 }

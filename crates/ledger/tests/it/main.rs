@@ -4,6 +4,7 @@
 mod complete;
 mod crash;
 mod hub_crash;
+mod mail;
 mod planted;
 mod postgres;
 mod push_crash;

@@ -1,17 +1,27 @@
--- Messages, and a row for each subscriber of their logs; direct conversations have none. Whoever the broker hosts has
--- it at once, unless it is pushed.
+-- Messages, the new heads of their logs, and a row for each subscriber; direct conversations have none. A log's
+-- subscribers are read once, however many messages it gets. Whoever the broker hosts has it at once, unless it is pushed.
 WITH stored AS (
     INSERT INTO message (conversation, seq, id, ts_us, sender, client_message_id, envelope, deliver_by, dedupe_until)
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[], $7::bytea[],
         $8::bigint[], $9::bigint[])
         AS g (conversation, seq, id, ts, sender, client_message_id, envelope, deliver_by, until)
     ORDER BY g.conversation, g.seq
-    RETURNING number, conversation, sender, ts_us)
+    RETURNING number, conversation, sender, ts_us),
+advanced AS (
+    UPDATE conversation c SET head_seq = g.seq, head_ts_us = g.ts, awaiting_seq = g.awaiting_seq,
+        awaiting_by = g.awaiting_by, awaiting_rev = g.awaiting_rev
+    FROM unnest($10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])
+        AS g (number, seq, ts, awaiting_seq, awaiting_by, awaiting_rev)
+    WHERE c.number = g.number),
+audience AS MATERIALIZED (
+    SELECT s.conversation, array_agg(s.member) AS members,
+        array_agg(r.home IS NULL AND NOT r.pushed) AS hosted, array_agg(r.pushed) AS pushed
+    FROM unnest($10::bigint[]) AS g (number)
+    JOIN subscription s ON s.conversation = g.number JOIN member r ON r.number = s.member
+    GROUP BY s.conversation)
 INSERT INTO delivery (message, recipient, sender, rung, rung_told, delivered_at, push_conversation)
 SELECT m.number, s.member, m.sender, CASE WHEN s.hosted THEN 4 ELSE 1 END, NULL, CASE WHEN s.hosted THEN m.ts_us END,
     CASE WHEN s.pushed THEN m.conversation END
-FROM stored m
-CROSS JOIN LATERAL (
-    SELECT s.member, r.home IS NULL AND NOT r.pushed AS hosted, r.pushed
-    FROM subscription s JOIN member r ON r.number = s.member
-    WHERE s.conversation = m.conversation AND s.member <> m.sender OFFSET 0) s
+FROM stored m JOIN audience a ON a.conversation = m.conversation
+CROSS JOIN LATERAL unnest(a.members, a.hosted, a.pushed) AS s (member, hosted, pushed)
+WHERE s.member <> m.sender

@@ -1,1 +1,1 @@
-DELETE FROM delivery WHERE message = ?1
+DELETE FROM delivery WHERE message = ?1 RETURNING recipient, rung

@@ -4,3 +4,4 @@ SELECT ?1, m.number, ?3, iif(m.home IS NULL AND m.pushed = 0, 4, 1), NULL, iif(m
     iif(m.pushed = 1, (SELECT conversation FROM message WHERE number = ?1), NULL)
 FROM member m WHERE m.number = ?2
 ON CONFLICT (message, recipient) DO NOTHING
+RETURNING rung

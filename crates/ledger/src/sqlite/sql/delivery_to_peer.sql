@@ -3,3 +3,4 @@ INSERT INTO delivery (message, recipient, sender, rung, rung_told, delivered_at,
 SELECT ?1, m.number, ?3, iif(m.home IS NULL AND m.pushed = 0, 4, 1), 1, iif(m.home IS NULL AND m.pushed = 0, ?4, NULL),
     iif(m.pushed = 1, (SELECT conversation FROM message WHERE number = ?1), NULL)
 FROM member m WHERE m.number = ?2
+RETURNING rung

@@ -1,2 +1,2 @@
 SELECT number, removed_at IS NOT NULL FROM member r
-WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.recipient = r.number AND d.rung = 1)
+WHERE EXISTS (SELECT 1 FROM mail w WHERE w.recipient = r.number)

@@ -1,1 +1,0 @@
-SELECT id, number, home, removed_at FROM member WHERE id = ANY ($1::uuid[])

@@ -1,0 +1,1 @@
+DELETE FROM mail WHERE recipient = ?1 AND first = ?2
