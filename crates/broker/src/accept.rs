@@ -120,14 +120,14 @@ impl Accept<'_> {
                 Err(refused @ LinkError::Refused(_)) => return Err(refused),
             }
         };
-        let (mut answers, mut followed) = (Vec::with_capacity(items.len()), false);
+        let (mut answers, mut few_follow) = (Vec::with_capacity(items.len()), false);
         for (item, word) in items.iter().zip(words) {
             let answer = match (item, word) {
                 (_, Some(word)) => word,
                 (Ok(item), None) => {
                     let outcome = outcomes.next().unwrap_or(Outcome::NotTried);
                     self.count_consumed(&outcome);
-                    followed |= self.ring(&outcome);
+                    few_follow |= self.ring(&outcome);
                     Word::of_outcome(item, outcome)
                 }
                 (Err(refused), None) => Word::Refused(refused.clone()),
@@ -139,15 +139,14 @@ impl Accept<'_> {
             }
         }
         answers.resize(items.len(), Word::NotTried);
-        if followed {
-            // The room is next on this thread: those who follow need not wait until the answer is written, which
-            // waits for nothing of theirs but their turn.
+        if few_follow {
+            // The room is next on this thread: a few who follow need not wait until the answer is written.
             yield_now().await;
         }
         Ok(answers)
     }
 
-    /// Those who follow the log are told at once; whether anybody does.
+    /// Those who follow the log are told at once; whether they are few.
     fn ring(self, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Admitted { receipt, admission: Admission::New } => self.rooms.ring(receipt.conversation),

@@ -14,7 +14,7 @@ use ledger::{Follower, HistoryError, HistoryRow};
 use model::{ConversationId, Cursor, Epoch, MemberId, limits};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::notice::Runs;
 use super::row::{Row, Span};
@@ -90,13 +90,11 @@ impl Rooms {
         room
     }
 
-    /// Something was committed to the log. Answers whether anybody follows it.
+    /// Something was committed to the log. Answers whether a few follow it, who are served at once.
     pub(crate) fn ring(&self, conversation: ConversationId) -> bool {
-        let room = self.get(conversation);
-        if let Some(room) = &room {
-            room.bell.notify_one();
-        }
-        room.is_some()
+        let Some(room) = self.get(conversation) else { return false };
+        room.bell.notify_one();
+        pause_after(room.followers()).is_zero()
     }
 
     pub(super) fn get(&self, conversation: ConversationId) -> Option<Arc<Room>> {
@@ -153,6 +151,10 @@ impl Room {
     /// Wakes when the room changed.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
+    }
+
+    fn followers(&self) -> usize {
+        self.changed.receiver_count()
     }
 
     fn end(&self) -> Place {
@@ -243,10 +245,15 @@ async fn keep(shared: Arc<Shared>, room: Weak<Room>, bell: Arc<Notify>) {
         let Some(open) = room.upgrade() else { return };
         match read {
             Ok(Some(followed)) => {
+                let mut pause = Duration::ZERO;
                 if !followed.rows.is_empty() {
                     open.push(followed.epoch, &followed.rows);
+                    pause = pause_after(open.followers());
                 }
                 drop(open);
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
                 // Whatever was committed after the read has rung the bell, which keeps it.
                 if !followed.has_more {
                     wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
@@ -262,6 +269,15 @@ async fn keep(shared: Arc<Shared>, room: Weak<Room>, bell: Arc<Notify>) {
             }
         }
     }
+}
+
+/// A crowd is told again when it had the time to take what it was told of: what is committed meanwhile goes together.
+fn pause_after(followers: usize) -> Duration {
+    if followers <= limits::FOLLOWERS_FEW {
+        return Duration::ZERO;
+    }
+    let each = u32::try_from(followers).unwrap_or(u32::MAX);
+    limits::HAND_OVER_PAUSE_EACH.saturating_mul(each).min(limits::HAND_OVER_PAUSE_MAX)
 }
 
 async fn wait(bell: &Notify, shared: &Shared, most: Duration) {
