@@ -4,9 +4,15 @@ use super::{Measured, cpu};
 use anyhow::Context;
 use std::time::Duration;
 use testkit::stopwatch::Stopwatch;
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 const ROUND: Duration = Duration::from_secs(2);
+
+/// What callers run on: one thread, so that they take as little of the machine as they can from whoever answers them.
+pub fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("a runtime")
+}
 
 /// One caller's way to ask for its `n`-th message.
 pub trait Caller: Send + 'static {

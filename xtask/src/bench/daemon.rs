@@ -11,7 +11,7 @@ mod place;
 mod redis;
 
 use super::broker::same_disk;
-use super::callers::{Caller, round};
+use super::callers::{Caller, round, runtime};
 use super::engine::engine;
 use super::limits::syncs;
 use super::peer::nats;
@@ -68,7 +68,7 @@ type Load = (usize, usize);
 type Rounds = BTreeMap<(Side, Load), Vec<Measured>>;
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Table> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("a runtime")?;
+    let runtime = runtime()?;
     let mut table = Table::default();
     same_disk(request.folder()?.path())?;
     let mut place = Place::open(request)?;

@@ -9,7 +9,7 @@ mod caller;
 mod place;
 
 use super::broker::same_disk;
-use super::callers::round;
+use super::callers::{round, runtime};
 use super::peer::nginx::Server as Nginx;
 use super::{Bar, Measured, Request, Row, Table, median};
 use anyhow::Context;
@@ -34,12 +34,20 @@ enum Side {
     Relay,
     RelayWrites,
     Stored,
+    StoredApart,
     Sends,
 }
 
 impl Side {
-    const ALL: [Side; 6] =
-        [Side::Direct, Side::Nginx, Side::Relay, Side::RelayWrites, Side::Stored, Side::Sends];
+    const ALL: [Side; 7] = [
+        Side::Direct,
+        Side::Nginx,
+        Side::Relay,
+        Side::RelayWrites,
+        Side::Stored,
+        Side::StoredApart,
+        Side::Sends,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -47,16 +55,23 @@ impl Side {
             Side::Nginx => "reads through nginx",
             Side::Relay => "reads through the relay",
             Side::RelayWrites => "writes through the relay, each stored and synced first",
-            Side::Stored => "receipts of the relay, upstream away",
+            Side::Stored => "receipts of the relay, upstream away, all of one session",
+            Side::StoredApart => "receipts of the relay, upstream away, a session each",
             Side::Sends => "POST /v1/send over TCP, broker away",
         }
+    }
+
+    /// Writes of one session wait for each other while the upstream answers, which is not what is measured. Nothing
+    /// waits while it is away: receipts are then of one session as sends are of one lane, and of many beside that.
+    fn is_of_one_session(self) -> bool {
+        self == Side::Stored
     }
 }
 
 type Rounds = BTreeMap<(Side, usize), Vec<Measured>>;
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Table> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("a runtime")?;
+    let runtime = runtime()?;
     same_disk(request.folder()?.path())?;
     let rounds = Places::open(request)?.measure(&runtime, request.quick)?;
     let mut table = Table::default();
@@ -125,12 +140,13 @@ impl Places {
             Side::Nginx => (self.proxy.address(), read),
             Side::Relay => (self.live.address(), read),
             Side::RelayWrites => (self.live.address(), write(200)),
-            Side::Stored => (self.away.address(), write(202)),
+            Side::Stored | Side::StoredApart => (self.away.address(), write(202)),
             Side::Sends => (self.daemon.address, send),
         };
         let mut askers = Vec::with_capacity(callers);
         for number in 0..callers {
-            askers.push(Asker::connect(address, &asked, number).await?);
+            let session = if side.is_of_one_session() { 0 } else { number };
+            askers.push(Asker::connect(address, &asked, session).await?);
         }
         round(askers).await
     }
@@ -164,5 +180,8 @@ fn ratios(table: &mut Table, rounds: &Rounds) {
         // The bar is D1's: 64 callers.
         let bar = if callers == 64 { Bar::AtLeast(0.8) } else { Bar::Told };
         table.push(Row::ratio(format!("R2 receipts / sends, {callers} callers"), ratio, bar));
+        let apart = Measured::ratio(&rounds[&(Side::StoredApart, callers)], &rounds[&(Side::Sends, callers)]);
+        let what = format!("R2 receipts of a session each / sends, {callers} callers");
+        table.push(Row::ratio(what, apart, Bar::Told));
     }
 }

@@ -27,13 +27,12 @@ pub struct Asker {
 }
 
 impl Asker {
-    pub async fn connect(address: SocketAddr, asked: &Asked, number: usize) -> anyhow::Result<Self> {
+    pub async fn connect(address: SocketAddr, asked: &Asked, session: usize) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.context("the door")?;
         stream.set_nodelay(true)?;
         let (line, headers, body) = (asked.line, &asked.headers, &asked.body);
-        // A session of its own: writes of one session wait for each other, and that is not what is measured.
         let request = format!(
-            "{line} HTTP/1.1\r\nhost: {address}\r\nstatehub-session: s{number}\r\n{headers}\
+            "{line} HTTP/1.1\r\nhost: {address}\r\nstatehub-session: s{session}\r\n{headers}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
