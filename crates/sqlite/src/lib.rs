@@ -4,7 +4,8 @@
 //! transaction, each job in a savepoint of its own unless it checks everything before it writes, and every
 //! answer is given after that transaction's `COMMIT` returned. A durable write therefore costs a share of one
 //! sync, and no timer is involved: the batch is what arrived during the last sync. Callers that ask alike may
-//! share a job ([`Gathering`]).
+//! share a job ([`Gathering`]). A caller that has been the only one for a while has the writer to itself, on its own
+//! thread ([`Bounds::lone_commit_max`]).
 //!
 //! Invariants
 //! - An answer `Ok` means: committed under `synchronous=FULL`, in a log whose folder entry is synced.
