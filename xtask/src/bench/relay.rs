@@ -90,6 +90,7 @@ struct Places {
     proxy: Nginx,
     live: Relay,
     away: Relay,
+    away_apart: Relay,
     daemon: Daemon,
 }
 
@@ -100,9 +101,9 @@ impl Places {
         let proxy = Nginx::proxy(request, api.address())?;
         let live = Relay::start(&binary, api.address())?;
         let nobody = SocketAddr::from(([127, 0, 0, 1], testkit::port::free()?));
-        let away = Relay::start(&binary, nobody)?;
+        let (away, away_apart) = (Relay::start(&binary, nobody)?, Relay::start(&binary, nobody)?);
         let daemon = Daemon::start(&binary)?;
-        Ok(Self { api, proxy, live, away, daemon })
+        Ok(Self { api, proxy, live, away, away_apart, daemon })
     }
 
     /// Every side at every number of callers, in turn.
@@ -140,7 +141,8 @@ impl Places {
             Side::Nginx => (self.proxy.address(), read),
             Side::Relay => (self.live.address(), read),
             Side::RelayWrites => (self.live.address(), write(200)),
-            Side::Stored | Side::StoredApart => (self.away.address(), write(202)),
+            Side::Stored => (self.away.address(), write(202)),
+            Side::StoredApart => (self.away_apart.address(), write(202)),
             Side::Sends => (self.daemon.address, send),
         };
         let mut askers = Vec::with_capacity(callers);
