@@ -342,7 +342,7 @@ fn a_statement_is_planned_once_however_often_it_is_bound() {
 /// Whether a write ran on the thread that asked for it.
 fn is_here(db: &Db) -> bool {
     let thread = |_: &sqlite::rusqlite::Connection| Ok::<_, NoteError>(std::thread::current().id());
-    db.write_blocking("thread", thread).unwrap() == std::thread::current().id()
+    db.write_blocking("thread", thread).expect("a look at a thread") == std::thread::current().id()
 }
 
 #[test]
