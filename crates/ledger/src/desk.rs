@@ -4,7 +4,6 @@
 //! an id finds the first, a second message to a log its new head.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
 
 use model::admission::{Known, KnownState};
 use model::outbox::BrokerReceipt;
@@ -114,33 +113,6 @@ pub(crate) struct Judged<'a> {
     pub edges: Vec<Edge>,
 }
 
-/// Random bytes for the ids of a batch, drawn at once: asking the system for each costs more than the id's place.
-struct Drawn<'a> {
-    source: &'a dyn Entropy,
-    left: Mutex<Vec<u8>>,
-}
-
-impl<'a> Drawn<'a> {
-    fn from(source: &'a dyn Entropy, ids: usize) -> Self {
-        let mut bytes = vec![0; ids * size_of::<MessageId>()];
-        source.fill(&mut bytes);
-        Self { source, left: Mutex::new(bytes) }
-    }
-}
-
-impl Entropy for Drawn<'_> {
-    fn fill(&self, buffer: &mut [u8]) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        match left.len().checked_sub(buffer.len()) {
-            Some(rest) => {
-                buffer.copy_from_slice(&left[rest..]);
-                left.truncate(rest);
-            }
-            None => self.source.fill(buffer),
-        }
-    }
-}
-
 /// A change of what a log waits on.
 pub(crate) struct Edge {
     pub log: LogKey,
@@ -158,9 +130,8 @@ impl Desk {
             logs: HashMap::new(),
             edges: Vec::new(),
         };
-        let entropy = Drawn::from(entropy, frames.iter().map(|frame| frame.messages.len()).sum());
         for frame in frames {
-            let verdict = self.frame(frame, &entropy, &mut judged);
+            let verdict = self.frame(frame, entropy, &mut judged);
             judged.frames.push(verdict);
         }
         for entry in &judged.entries {

@@ -40,7 +40,7 @@ pub struct Policy {
     pub origins: Origins,
     /// A body's size.
     pub body_bytes_max: usize,
-    /// A body's time from its head on.
+    /// A body's time, from when it has to be waited for.
     pub body_timeout: Duration,
 }
 

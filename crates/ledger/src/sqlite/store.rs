@@ -249,7 +249,7 @@ impl Ledger for SqliteLedger {
         let read = move |conn: &Connection| chat::follow(conn, id, follower, after, limit);
         match follower {
             // The end of a log, for all who follow it.
-            Follower::Broker => self.read_here("ledger.follow", read).await,
+            Follower::Broker => self.db.read_here("ledger.follow", read).await,
             Follower::Member(_) => self.read("ledger.follow", read).await,
         }
     }
@@ -439,7 +439,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError> {
-        self.read_here("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await
+        self.db.read_here("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await
     }
 
     async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook, WebhookError> {

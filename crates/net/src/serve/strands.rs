@@ -2,7 +2,7 @@
 //!
 //! A connection stays on one thread for its whole life, which reads, answers and writes: of a request nothing moves
 //! between threads but to the store and back. A runtime whose threads take each other's work is busier under an uneven
-//! load, and pays for it at every wake: a relay passed a quarter less at 64 callers.
+//! load, and pays for it at every wake: a relay passed a fifth less at 64 callers.
 
 use std::cell::Cell;
 use std::future::pending;

@@ -98,19 +98,6 @@ impl SqliteLedger {
         Ok(outcome)
     }
 
-    /// [`SqliteLedger::read`] for a look at a few rows that a caller waits for.
-    pub(super) async fn read_here<T, E>(
-        &self,
-        name: &'static str,
-        read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<::sqlite::StorageError> + Send + 'static,
-    {
-        self.db.read_here(name, read).await
-    }
-
     pub(super) async fn read<T, E>(
         &self,
         name: &'static str,
