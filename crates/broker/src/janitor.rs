@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ledger::{Ledger, Orphan, StorageError};
+use ledger::{IdPlace, Ledger, Orphan, StorageError};
 use model::{Timestamp, limits};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -17,8 +17,10 @@ use crate::broker::Shared;
 /// Sweeps until the broker stops.
 pub(crate) async fn keep(shared: Arc<Shared>) {
     let mut rounds = interval(limits::JANITOR_EVERY);
+    let mut walks = interval(limits::DEDUPE_WALK_EVERY);
     let mut audits = interval(limits::ORPHAN_CHECK_EVERY);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    walks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     audits.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -26,6 +28,11 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
             _ = rounds.tick() => {
                 if let Err(error) = round(&shared).await {
                     tracing::error!(%error, "a round of the janitor ended early; the next one goes on");
+                }
+            }
+            _ = walks.tick() => {
+                if let Err(error) = forget_ids(&shared).await {
+                    tracing::error!(%error, "a walk over all ids ended early; the next one starts anew");
                 }
             }
             _ = audits.tick() => {
@@ -55,19 +62,25 @@ async fn round(shared: &Shared) -> Result<(), StorageError> {
             break;
         }
     }
-    let mut forgotten = 0;
-    while !shared.stop.is_cancelled() {
-        let changed = ledger.expire_dedupe(limit).await?;
-        forgotten += changed;
-        if changed < limit as u64 {
-            break;
-        }
-    }
-    let forgotten = forgotten + forget_hub_keys(shared).await?;
+    let forgotten = forget_hub_keys(shared).await?;
     let pruned = prune(shared).await?;
     shared.metrics.ttl_sweeps.add_one();
     if swept + expired + forgotten + pruned > 0 {
         tracing::info!(swept, expired, forgotten, pruned, "janitor");
+    }
+    Ok(())
+}
+
+/// Looks at every id once.
+async fn forget_ids(shared: &Shared) -> Result<(), StorageError> {
+    let (mut forgotten, mut from) = (0, Some(IdPlace::default()));
+    while let Some(place) = from.take_if(|_| !shared.stop.is_cancelled()) {
+        let step = shared.ledger.expire_dedupe(place, limits::SWEEP_ROWS_MAX).await?;
+        (forgotten, from) = (forgotten + step.ids, step.next);
+    }
+    shared.metrics.dedupe_walks.add_one();
+    if forgotten > 0 {
+        tracing::info!(forgotten, "janitor: ids past their window");
     }
     Ok(())
 }

@@ -75,6 +75,8 @@ metrics! {
     atomicity_violation_found: Gauge "cm_broker_atomicity_violation_found";
     /// Rounds of the janitor.
     ttl_sweeps: Counter "cm_broker_ttl_sweeps_total";
+    /// Walks over all ids, to forget those past their window.
+    dedupe_walks: Counter "cm_broker_dedupe_walks_total";
     /// Webhook attempts answered with success.
     webhook_delivered: Counter "cm_broker_webhook_delivered_total";
     /// Webhook attempts to be repeated.

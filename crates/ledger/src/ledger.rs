@@ -359,8 +359,8 @@ pub trait Ledger: Send + Sync {
 
     // The janitor. Each call does a bounded round and says how many rows it changed.
 
-    /// Forgets ids whose window has passed.
-    async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError>;
+    /// A step of a walk over all ids: forgets those whose window has passed, of at most `limit`.
+    async fn expire_dedupe(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError>;
 
     /// Forgets keys of hub writes whose time is over.
     async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError>;

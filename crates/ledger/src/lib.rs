@@ -48,7 +48,7 @@ pub use types::hub::{
     HubAnswer, HubApplied, HubEffect, HubKey, HubKeyStatus, HubKnown, HubOutcome, HubPage, HubRecord,
     HubRefusal, HubWrite,
 };
-pub use types::manage::{ApiToken, NewToken, Pruned, Registered, Scopes, TokenId};
+pub use types::manage::{ApiToken, Forgotten, IdPlace, NewToken, Pruned, Registered, Scopes, TokenId};
 pub use types::mesh::{ConnectionPolicy, IssuerSeed, Member, Mesh, MeshSetup, Policies, Role, TopicPolicy};
 pub use types::read::{
     Awaiting, ConversationKind, ConversationName, ConversationRow, ConversationState, History, HistoryPage,

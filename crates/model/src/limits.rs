@@ -195,6 +195,8 @@ pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const WEBHOOK_ROTATION: Duration = Duration::from_secs(24 * 3600);
 /// Between two rounds of the broker's janitor: what ends, ends this much late at most.
 pub const JANITOR_EVERY: Duration = Duration::from_secs(60);
+/// Between two walks over all ids: one whose window has passed is forgotten this much late at most.
+pub const DEDUPE_WALK_EVERY: Duration = Duration::from_secs(3600);
 /// Between two audits of the books; each reads all of them.
 pub const ORPHAN_CHECK_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// Rows younger than this are not audited: their transaction may be under way.

@@ -72,12 +72,13 @@ pub struct Bounds {
     /// log's limit outlasts every reader.
     pub busy_wait: Duration,
     /// The second connection copies the log into the file each time it has grown by this much. A copy's sync is in the
-    /// way of the commits beside it: fewer of them spare a lone caller one commit in a hundred.
+    /// way of the commits beside it, and pages that change all the time are copied once a step: the longer, the better
+    /// for whoever waits, as long as the log keeps its bound.
     pub checkpoint_step_pages: u32,
     /// Past this the writer copies the small rest itself between two batches, so that the next
     /// transaction finds the log fully copied and writes it from the start again.
     pub wal_budget_pages: u32,
-    /// Past this the writer waits for readers to leave the log. With 4-KiB pages 10,000 are 39 MiB, which
+    /// Past this the writer waits for readers to leave the log. With 4-KiB pages 12,000 are 47 MiB, which
     /// leaves room for one large batch under the promised 64 MiB.
     pub wal_pages_max: u32,
     /// Prepared statements kept per connection; more than the statements of any one file.
@@ -135,9 +136,9 @@ impl Default for Bounds {
             read_queue_max: 1024,
             read_max: Duration::from_secs(2),
             busy_wait: Duration::from_secs(5),
-            checkpoint_step_pages: 3_000,
-            wal_budget_pages: 4_000,
-            wal_pages_max: 10_000,
+            checkpoint_step_pages: 7_000,
+            wal_budget_pages: 8_000,
+            wal_pages_max: 12_000,
             statements_max: 128,
             writer_cache_kib: 16 * 1024,
             reader_cache_kib: 4 * 1024,

@@ -98,18 +98,18 @@ fn measure(runtime: &Runtime, request: &Request<'_>) -> anyhow::Result<Rounds> {
     runtime.block_on(peer.prepare())?;
     redis::make_durable(&cache)?;
     let mut rounds = Rounds::new();
-    for round in 0..if request.quick { QUICK_ROUNDS } else { ROUNDS } {
+    for _ in 0..if request.quick { QUICK_ROUNDS } else { ROUNDS } {
         for callers in CALLERS {
             for side in Side::ALL {
                 let measured = runtime.block_on(async {
                     match side {
-                        Side::Sqlite => sqlite.round(callers, round).await,
-                        Side::Postgres => product.round(callers, round).await,
-                        Side::RedisLua => redis::round(&cache.url(), redis::PLAIN, callers, round).await,
-                        Side::RedisFanned => redis::round(&cache.url(), redis::FANNED, callers, round).await,
-                        Side::Batch => peer.batched(callers, round).await,
-                        Side::SingleStatement => peer.round(Statements::One, callers, round).await,
-                        Side::Literal => peer.round(Statements::Literal, callers, round).await,
+                        Side::Sqlite => sqlite.round(callers).await,
+                        Side::Postgres => product.round(callers).await,
+                        Side::RedisLua => redis::round(&cache.url(), redis::PLAIN, callers).await,
+                        Side::RedisFanned => redis::round(&cache.url(), redis::FANNED, callers).await,
+                        Side::Batch => peer.batched(callers).await,
+                        Side::SingleStatement => peer.round(Statements::One, callers).await,
+                        Side::Literal => peer.round(Statements::Literal, callers).await,
                     }
                 });
                 let measured = measured.with_context(|| format!("{}, {callers} callers", side.name()))?;

@@ -2,6 +2,7 @@
 
 use super::{Measured, cpu};
 use anyhow::Context;
+use model::{ClientMessageId, Clock, OsEntropy, SystemClock};
 use std::time::Duration;
 use testkit::stopwatch::Stopwatch;
 use tokio::runtime::Runtime;
@@ -45,7 +46,7 @@ pub async fn round<C: Caller>(callers: Vec<C>) -> anyhow::Result<Measured> {
     Ok(Measured::of(waits_us, elapsed).with_cpu(cpu, calls))
 }
 
-/// An id as a daemon mints it: what grows comes first.
-pub fn id(round: u64, n: u64, caller: usize) -> String {
-    format!("{round:04}-{n:010}-{caller:02}")
+/// An id as a daemon mints it.
+pub fn id() -> ClientMessageId {
+    ClientMessageId::mint(SystemClock::start().now(), &OsEntropy)
 }

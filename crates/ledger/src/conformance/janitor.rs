@@ -20,12 +20,14 @@ pub async fn an_expired_id_answers_until_it_is_swept_and_is_new_afterwards(bench
     for n in 0..3 {
         accepted(&*ledger, &jane, text("#t", &format!("m{n}"), "hi")).await;
     }
-    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 0);
+    assert_eq!(forgotten(&*ledger).await, 0);
     bench.advance(PAST_WINDOW);
     let again = send(&*ledger, &jane, vec![text("#t", "m0", "hi")]).await.remove(0);
     assert!(matches!(again, Outcome::Admitted { admission: Admission::Duplicate { .. }, .. }), "{again:?}");
-    assert_eq!(ledger.expire_dedupe(2).await.unwrap(), 2, "a round is bounded");
-    assert_eq!(ledger.expire_dedupe(2).await.unwrap(), 1);
+    let step = ledger.expire_dedupe(IdPlace::default(), 2).await.unwrap();
+    assert_eq!(step.ids, 2, "a step is bounded");
+    let step = ledger.expire_dedupe(step.next.expect("there is more"), 2).await.unwrap();
+    assert_eq!((step.ids, step.next), (1, None));
     let receipt = accepted(&*ledger, &jane, text("#t", "m0", "hi")).await;
     assert_eq!(receipt.history_id, 4);
     assert_eq!(ledger.orphans(later(&*ledger).await, 10).await.unwrap(), [], "expired ids are no orphans");
@@ -161,7 +163,7 @@ pub async fn a_kept_message_is_explained_by_its_id_after_the_id_was_forgotten(be
     };
     ledger.message_status(&jane.via(), vec![question], Fence::Retire).await.unwrap();
     bench.advance(PAST_WINDOW);
-    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 3);
+    assert_eq!(forgotten(&*ledger).await, 3);
     assert_eq!(bench.count("outlived").await, 2, "a fenced id has no message");
     let explained = async |id: &str| ledger.explain(&Wanted::Client(id.parse().unwrap())).await.unwrap();
     let ids = |found: &[Explained]| -> Vec<_> {

@@ -77,7 +77,7 @@ pub async fn ce3_a_copy_past_its_deadline_is_not_accepted_again(bench: impl Benc
     message.send_deadline = Some(ledger.now().await.unwrap() + max_age);
     accepted(&*ledger, &jane, message.clone()).await;
     bench.advance(PAST_WINDOW);
-    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 1);
+    assert_eq!(forgotten(&*ledger).await, 1);
     assert_eq!(refused(&*ledger, &jane, message).await.code, ErrorCode::SendDeadlinePassed);
     assert_eq!(bench.count("message").await, 1);
 }
@@ -121,10 +121,10 @@ pub async fn a_retired_id_is_forgotten_one_window_after_the_fence(bench: impl Be
     let (ledger, jane, _) = two_homes(&bench).await;
     let message = text("#t", "a", "hi");
     ask(&*ledger, &jane, &message, Fence::Retire).await;
-    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 0);
+    assert_eq!(forgotten(&*ledger).await, 0);
     bench.advance(PAST_WINDOW);
     assert_eq!(refused(&*ledger, &jane, message).await.code, ErrorCode::IdRetired, "until it is swept");
-    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 1);
+    assert_eq!(forgotten(&*ledger).await, 1);
     assert_eq!(bench.count("dedupe").await, 0);
 }
 
@@ -143,10 +143,10 @@ pub async fn a_row_that_was_the_reason_of_a_no_is_kept_for_a_window(bench: impl 
         assert_eq!(ask(&*ledger, &jane, message, Fence::Retire).await, no);
     }
     bench.advance(nearly);
-    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 0, "both are kept from the question on");
+    assert_eq!(forgotten(&*ledger).await, 0, "both are kept from the question on");
     for message in after {
         refused(&*ledger, &jane, message).await;
     }
     bench.advance(nearly);
-    assert_eq!(ledger.expire_dedupe(100).await.unwrap(), 2);
+    assert_eq!(forgotten(&*ledger).await, 2);
 }

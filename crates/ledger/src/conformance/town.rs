@@ -221,6 +221,15 @@ pub async fn rungs(ledger: &dyn Ledger, id: MessageId) -> Vec<(String, model::De
 }
 
 /// `name` as a topic.
+pub async fn forgotten(ledger: &dyn Ledger) -> u64 {
+    let (mut forgotten, mut from) = (0, Some(IdPlace::default()));
+    while let Some(place) = from {
+        let step = ledger.expire_dedupe(place, 100).await.unwrap();
+        (forgotten, from) = (forgotten + step.ids, step.next);
+    }
+    forgotten
+}
+
 pub fn topic(name: &str) -> TopicName {
     name.parse().unwrap()
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ::sqlite::fault;
-use futures_util::future::{join, try_join3, try_join4};
+use futures_util::future::{join, try_join, try_join3, try_join4};
 use model::admission::Known;
 use model::{ClientMessageId, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, TopicName};
 use tokio_postgres::Row;
@@ -58,12 +58,13 @@ pub(super) async fn attempt(
     };
     judged.entries.iter().for_each(|entry| core.regressions.note(now, entry.receipt.accepted_at));
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
-    let columns = Columns::of(&judged, &created, window);
+    let mut columns = Columns::of(&judged, &created, window);
     fault::point_of("ledger.accept", "before_commit");
     if planted(DEDUPE_OWN_TRANSACTION) {
-        columns.write_without_ids(&mut tx).await?;
+        let ids = columns.take_ids();
+        columns.write(&mut tx).await?;
         fault::point_of("ledger.accept_ids", "before_commit");
-        columns.write_ids(core).await?;
+        ids.write(&mut core.begin_batch().await?).await?;
     } else {
         columns.write(&mut tx).await?;
     }
@@ -81,12 +82,8 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> 
     let (senders, client_ids): (Vec<_>, Vec<_>) =
         asked.known.iter().map(|(sender, id)| (sender.as_uuid(), id.as_str())).unzip();
     // Ids are looked up behind the lock: what another batch has just written there is found, not run into.
-    let ((mesh_row, nodes, topics), (senders, names, keys)) = join_both(
-        try_join3(
-            tx.one(sql!("accept_mesh"), &[]),
-            tx.all(sql!("accept_nodes"), &[&nodes]),
-            some(tx, sql!("accept_lock_topics"), &topics),
-        ),
+    let ((mesh_rows, topics), (senders, names, keys)) = join_both(
+        try_join(tx.all(sql!("accept_mesh"), &[&nodes]), some(tx, sql!("accept_lock_topics"), &topics)),
         try_join3(
             tx.all(sql!("accept_senders"), &[&senders, &client_ids]),
             some(tx, sql!("accept_members_by_name"), &names),
@@ -94,12 +91,12 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> 
         ),
     )
     .await?;
-    let mesh_row = mesh_row.ok_or(StorageError::NoMesh)?;
+    let mesh_row = mesh_rows.first().ok_or(StorageError::NoMesh)?;
     let known = senders.iter().filter_map(|row| known_sent(row).transpose());
     Ok(Desk {
         now: tx.shifted(mesh_row.try_get(5)?),
-        policies: mesh::mesh(&mesh_row)?.policies,
-        nodes: nodes.iter().map(node_facts).collect::<Result<_, _>>()?,
+        policies: mesh::mesh(mesh_row)?.policies,
+        nodes: mesh_rows.iter().filter_map(|row| node_facts(row).transpose()).collect::<Result<_, _>>()?,
         by_id: senders
             .iter()
             .map(|row| Ok((id(row, 0)?, member_facts(row, 2)?)))
@@ -208,10 +205,11 @@ fn keyed_facts<K: Eq + std::hash::Hash>(
     rows.iter().map(|row| Ok((key(row)?, member_facts(row, 1)?))).collect()
 }
 
-fn node_facts(row: &Row) -> Result<(NodeName, NodeFacts), StorageError> {
-    let facts =
-        NodeFacts { number: row.try_get(1)?, epoch: count(row, 2)?, removed: at_option(row, 3)?.is_some() };
-    Ok((text(row, 0)?, facts))
+/// Nothing in the one row that says that nobody speaks for a node.
+fn node_facts(row: &Row) -> Result<Option<(NodeName, NodeFacts)>, StorageError> {
+    let Some(number) = row.try_get(7)? else { return Ok(None) };
+    let facts = NodeFacts { number, epoch: count(row, 8)?, removed: at_option(row, 9)?.is_some() };
+    Ok(Some((text(row, 6)?, facts)))
 }
 
 /// topic, lo, hi, number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev

@@ -64,6 +64,7 @@ const STEPS: &[Step] = &[
     Step { number: 5, name: "outlived", sql: include_str!("migrations/0005_outlived.sql") },
     Step { number: 6, name: "dedupe_by_id", sql: include_str!("migrations/0006_dedupe_by_id.sql") },
     Step { number: 7, name: "mail", sql: include_str!("migrations/0007_mail.sql") },
+    Step { number: 8, name: "lean", sql: include_str!("migrations/0008_lean.sql") },
 ];
 
 /// The checked-in sum of the steps.

@@ -182,9 +182,8 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_mail ON delivery (recipient, message) WHERE rung = 1;
 CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
 
-CREATE INDEX delivery_push ON delivery (recipient, push_conversation, message)
-    WHERE rung = 1 AND push_conversation IS NOT NULL;
-CREATE INDEX delivery_parked ON delivery (recipient) WHERE rung = 3 AND push_conversation IS NOT NULL;
+CREATE INDEX delivery_push ON delivery (recipient, rung, push_conversation, message)
+    WHERE push_conversation IS NOT NULL AND (rung = 1 OR rung = 3);
 
 CREATE TABLE webhook (
     member BIGINT PRIMARY KEY REFERENCES member (number),

@@ -1,7 +1,6 @@
 //! The rows of a judged batch as columns, and the one round trip that writes and commits them.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
 use model::outbox::DedupeWindow;
@@ -11,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::row::small;
-use super::session::{Core, Tx};
+use super::session::Tx;
 use super::sql;
 use super::status::ACCEPTED;
 use crate::StorageError;
@@ -22,6 +21,17 @@ use crate::types::read::ConversationKind;
 /// One array per column, so that a batch of any size is one statement a table.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
+    ids: Ids<'a>,
+    messages: Messages<'a>,
+    direct: Direct,
+    mentions: Mentions,
+    subscriptions: Subscriptions,
+    heads: Heads,
+    escalations: Escalations,
+}
+
+#[derive(Default)]
+struct Ids<'a> {
     sender: Vec<i64>,
     client_message_id: Vec<&'a str>,
     fingerprint: Vec<&'a [u8]>,
@@ -32,13 +42,19 @@ pub(super) struct Columns<'a> {
     reference: Vec<String>,
     ts: Vec<i64>,
     until: Vec<Option<i64>>,
+}
+
+#[derive(Default)]
+struct Messages<'a> {
+    conversation: Vec<i64>,
+    seq: Vec<i64>,
+    id: Vec<Uuid>,
+    ts: Vec<i64>,
+    sender: Vec<i64>,
+    client_message_id: Vec<&'a str>,
     envelope: Vec<&'a [u8]>,
     deliver_by: Vec<Option<i64>>,
-    direct: Direct,
-    mentions: Mentions,
-    subscriptions: Subscriptions,
-    heads: Heads,
-    escalations: Escalations,
+    until: Vec<Option<i64>>,
 }
 
 /// Recipients that are named: mentioned members, and the other of a pair.
@@ -125,18 +141,29 @@ impl<'a> Columns<'a> {
             Target::Topic(_) | Target::NewTopic(_) => ConversationKind::Topic,
             Target::Dm { .. } => ConversationKind::Dm,
         };
-        self.sender.push(plan.sender.number);
-        self.client_message_id.push(message.client_message_id.as_str());
-        self.fingerprint.push(message.fingerprint.as_bytes());
-        self.id.push(receipt.broker_message_id.as_uuid());
-        self.conversation.push(log);
-        self.seq.push(*seq);
-        self.kind.push(small(kind.code()));
-        self.reference.push(message.to.reference());
-        self.ts.push(receipt.accepted_at.as_micros());
-        self.until.push(forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros));
-        self.envelope.push(&message.envelope);
-        self.deliver_by.push(message.deliver_by.map(Timestamp::as_micros));
+        let (sender, client_message_id) = (plan.sender.number, message.client_message_id.as_str());
+        let (id, ts) = (receipt.broker_message_id.as_uuid(), receipt.accepted_at.as_micros());
+        let until = forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros);
+        let Self { ids, messages, .. } = self;
+        ids.sender.push(sender);
+        ids.client_message_id.push(client_message_id);
+        ids.fingerprint.push(message.fingerprint.as_bytes());
+        ids.id.push(id);
+        ids.conversation.push(log);
+        ids.seq.push(*seq);
+        ids.kind.push(small(kind.code()));
+        ids.reference.push(message.to.reference());
+        ids.ts.push(ts);
+        ids.until.push(until);
+        messages.conversation.push(log);
+        messages.seq.push(*seq);
+        messages.id.push(id);
+        messages.ts.push(ts);
+        messages.sender.push(sender);
+        messages.client_message_id.push(client_message_id);
+        messages.envelope.push(&message.envelope);
+        messages.deliver_by.push(message.deliver_by.map(Timestamp::as_micros));
+        messages.until.push(until);
     }
 
     fn recipients(&mut self, entry: &Entry<'_>) {
@@ -163,61 +190,45 @@ impl<'a> Columns<'a> {
 
     /// Writes everything and commits.
     pub async fn write(&self, tx: &mut Tx) -> Result<(), StorageError> {
-        let mut steps = vec![self.ids(tx).await?];
-        steps.extend(self.others(tx).await?);
+        let steps = self.steps(tx).await?;
         send(tx, steps).await
     }
 
-    /// The planted bug's first transaction.
-    pub async fn write_without_ids(&self, tx: &mut Tx) -> Result<(), StorageError> {
-        let steps = self.others(tx).await?;
-        send(tx, steps).await
-    }
-
-    /// The planted bug's second transaction.
-    pub async fn write_ids(&self, core: &Arc<Core>) -> Result<(), StorageError> {
-        let mut tx = core.begin_batch().await?;
-        let steps = vec![self.ids(&tx).await?];
-        send(&mut tx, steps).await
-    }
-
-    async fn ids(&self, tx: &Tx) -> Result<(Statement, Params<'_>), StorageError> {
-        let statement = tx.prepare(sql!("accept_ids")).await?;
-        let params: Params<'_> = vec![
-            &self.sender,
-            &self.client_message_id,
-            &ACCEPTED,
-            &self.fingerprint,
-            &self.id,
-            &self.conversation,
-            &self.seq,
-            &self.kind,
-            &self.reference,
-            &self.ts,
-            &self.until,
-        ];
-        Ok((statement, params))
+    /// The planted bug's second transaction; what is left is its first.
+    pub fn take_ids(&mut self) -> Self {
+        Self { ids: std::mem::take(&mut self.ids), ..Self::default() }
     }
 
     /// In the order in which one needs another.
-    async fn others(&self, tx: &Tx) -> Result<Vec<(Statement, Params<'_>)>, StorageError> {
-        let Self { direct, mentions, subscriptions, heads, escalations, .. } = self;
-        let messages: Params<'_> = vec![
-            &self.conversation,
-            &self.seq,
-            &self.id,
-            &self.ts,
-            &self.sender,
-            &self.client_message_id,
-            &self.envelope,
-            &self.deliver_by,
-            &self.until,
+    async fn steps(&self, tx: &Tx) -> Result<Vec<(Statement, Params<'_>)>, StorageError> {
+        let Self { ids, messages, direct, mentions, subscriptions, heads, escalations } = self;
+        let rows: Params<'_> = vec![
+            &messages.conversation,
+            &messages.seq,
+            &messages.id,
+            &messages.ts,
+            &messages.sender,
+            &messages.client_message_id,
+            &messages.envelope,
+            &messages.deliver_by,
+            &messages.until,
             &heads.number,
             &heads.seq,
             &heads.ts,
             &heads.awaiting_seq,
             &heads.awaiting_by,
             &heads.awaiting_rev,
+            &ACCEPTED,
+            &ids.sender,
+            &ids.client_message_id,
+            &ids.fingerprint,
+            &ids.id,
+            &ids.conversation,
+            &ids.seq,
+            &ids.kind,
+            &ids.reference,
+            &ids.ts,
+            &ids.until,
         ];
         let subscribe: Params<'_> =
             vec![&subscriptions.conversation, &subscriptions.member, &subscriptions.since];
@@ -226,7 +237,7 @@ impl<'a> Columns<'a> {
         if !subscriptions.member.is_empty() {
             steps.push((tx.prepare(sql!("accept_subscriptions")).await?, subscribe));
         }
-        steps.push((tx.prepare(sql!("accept_messages")).await?, messages));
+        steps.push((tx.prepare(sql!("accept_rows")).await?, rows));
         if !direct.id.is_empty() {
             steps.push((tx.prepare(sql!("accept_to_named")).await?, to_direct));
         }

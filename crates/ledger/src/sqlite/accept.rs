@@ -9,7 +9,7 @@ use std::hash::Hash;
 use ::sqlite::rusqlite::{Connection, Row, params};
 use model::{ConversationId, MemberId, MemberName, NodeKey, NodeName, Timestamp, TopicName};
 
-use super::row::{at, at_option, change, count, id, one};
+use super::row::{at, at_option, change, count, first, id, one};
 use super::store::World;
 use super::{mesh, sql, status, write};
 use crate::desk::{Asked, Desk, LogKey, NodeFacts, Verdicts};
@@ -54,10 +54,16 @@ pub(super) fn accept_all(
 /// Everything the verdicts depend on but the direct conversations, which have no name to be found by.
 fn read(conn: &Connection, now: Timestamp, frames: &[LaneSubmission]) -> Result<Desk, StorageError> {
     let asked = Asked::of(frames);
-    let by_id = each(asked.ids, |id| Ok(member_by_id(conn, id)?.map(|facts| (id, facts))))?;
+    // The two that every message asks are prepared once.
+    let mut members = conn.prepare_cached(sql!("member_facts_by_id"))?;
+    let by_id = each(asked.ids, |id| {
+        Ok(first(&mut members, [id.as_bytes()], member_facts)?.map(|facts| (id, facts)))
+    })?;
+    let mut ids = conn.prepare_cached(sql!("dedupe"))?;
     let known = each(asked.known, |(sender, id)| {
         let Some(facts) = by_id.get(&sender) else { return Ok(None) };
-        Ok(status::known(conn, facts.number, id)?.map(|known| ((sender, id.clone()), known)))
+        let known = first(&mut ids, params![facts.number, id.as_str()], |row| status::read(row, 0))?;
+        Ok(known.map(|known| ((sender, id.clone()), known)))
     })?;
     Ok(Desk {
         now,
@@ -80,7 +86,7 @@ fn read(conn: &Connection, now: Timestamp, frames: &[LaneSubmission]) -> Result<
 /// What is there of the things asked for.
 fn each<Q, K: Eq + Hash, V>(
     asked: BTreeSet<Q>,
-    find: impl Fn(Q) -> Result<Option<(K, V)>, StorageError>,
+    mut find: impl FnMut(Q) -> Result<Option<(K, V)>, StorageError>,
 ) -> Result<HashMap<K, V>, StorageError> {
     asked.into_iter().filter_map(|question| find(question).transpose()).collect()
 }

@@ -13,20 +13,38 @@ use super::{mail, signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
-use crate::types::manage::Pruned;
+use crate::types::manage::{IdPlace, Pruned};
 
 /// Rows one audit read looks at: bounds its transaction, not the audit.
 const AUDIT_SLICE: usize = 10_000;
 
-pub(super) fn expire_dedupe(conn: &Connection, now: Timestamp, limit: usize) -> Result<u64, StorageError> {
-    let keys = all(conn, sql!("dedupe_expired"), params![now.as_micros(), bound(limit)], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+/// The ids of a step whose window has passed, and where the next step begins. No index leads to them: it would cost
+/// every accept a row, to spare a walk that takes seconds for millions of ids and may take place whenever.
+pub(super) fn expired_ids(
+    conn: &Connection,
+    now: Timestamp,
+    from: &IdPlace,
+    limit: usize,
+) -> Result<(Vec<IdPlace>, Option<IdPlace>), StorageError> {
+    let params = params![from.client_message_id, from.sender, now.as_micros(), bound(limit)];
+    let rows = all(conn, sql!("dedupe_walk"), params, |row| {
+        let place = IdPlace { client_message_id: row.get(0)?, sender: row.get(1)? };
+        Ok((place, row.get::<_, bool>(2)?))
     })?;
-    for (sender, client_message_id) in &keys {
-        change(conn, sql!("outlived_insert"), params![sender, client_message_id])?;
-        change(conn, sql!("dedupe_delete"), params![sender, client_message_id])?;
+    let next = (rows.len() == limit).then(|| rows.last().map(|(place, _)| place.clone())).flatten();
+    let due = rows.into_iter().filter_map(|(place, passed)| passed.then_some(place)).collect();
+    Ok((due, next))
+}
+
+/// Those of them whose window has still passed: it may have been made longer since they were read.
+pub(super) fn forget_ids(conn: &Connection, now: Timestamp, due: &[IdPlace]) -> Result<u64, StorageError> {
+    let mut forgotten = 0;
+    for IdPlace { client_message_id, sender } in due {
+        let params = params![sender, client_message_id, now.as_micros()];
+        change(conn, sql!("outlived_insert"), params)?;
+        forgotten += change(conn, sql!("dedupe_delete"), params)?;
     }
-    Ok(keys.len() as u64)
+    Ok(forgotten as u64)
 }
 
 pub(super) fn expire_undelivered(
@@ -101,7 +119,7 @@ pub(super) fn prune_log(
     let rows = all(conn, sql!("messages_to_prune"), params![log, bound(limit)], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, at(row, 2)?))
     })?;
-    let mut pruned = 0;
+    let (mut pruned, mut highest) = (0, None);
     for (message, seq, _) in rows.into_iter().take_while(|(_, _, ts)| *ts < before) {
         change(conn, sql!("conversation_raise_floor"), params![log, seq, message])?;
         change(conn, sql!("dedupe_history_gone"), [message])?;
@@ -109,7 +127,11 @@ pub(super) fn prune_log(
         change(conn, sql!("mention_delete"), [message])?;
         change(conn, sql!("outlived_delete"), [message])?;
         change(conn, sql!("message_delete"), [message])?;
+        highest = highest.max(Some(message));
         pruned += 1;
+    }
+    if let Some(highest) = highest {
+        change(conn, sql!("mesh_raise_numbers"), [highest])?;
     }
     Ok(pruned)
 }

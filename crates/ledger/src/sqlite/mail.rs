@@ -3,12 +3,11 @@
 //! A row that waits stands inside a stretch, always, and a stretch begins with one that waits: it is written with its
 //! rows, its beginning moves on as they are taken, and it goes with the last.
 
-use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{BTreeMap, HashMap};
 
-use ::sqlite::rusqlite::Connection;
+use ::sqlite::rusqlite::{Connection, Row};
 
-use super::row::{all, change, one};
+use super::row::{all, change, first, one};
 use super::sql;
 use crate::StorageError;
 
@@ -25,11 +24,19 @@ struct Stretch {
 }
 
 /// The mail of a batch.
-#[derive(Default)]
 pub(super) struct Mail {
     recipients: BTreeMap<i64, Vec<Stretch>>,
-    /// Who of a log's subscribers has to wait; each log is asked about once.
-    audiences: HashMap<i64, Vec<i64>>,
+    /// Of every log of the batch that has subscribers.
+    audiences: HashMap<i64, Audience>,
+}
+
+/// A log's subscribers.
+#[derive(Default)]
+struct Audience {
+    /// Who has to wait for a message.
+    waiting: Vec<i64>,
+    /// Whether the broker itself hosts one, or pushes to it.
+    hosted: bool,
 }
 
 impl Stretch {
@@ -42,22 +49,23 @@ impl Stretch {
 }
 
 impl Mail {
+    /// None yet, for the subscribers of these logs.
+    pub fn to(conn: &Connection, logs: impl Iterator<Item = i64>) -> Result<Self, StorageError> {
+        let audiences = logs.map(|log| Ok((log, Audience::of(conn, log)?)));
+        Ok(Self { recipients: BTreeMap::new(), audiences: audiences.collect::<Result<_, StorageError>>()? })
+    }
+
+    /// Whether any of the logs has a subscriber that is no node's.
+    pub fn has_hosted(&self) -> bool {
+        self.audiences.values().any(|audience| audience.hosted)
+    }
+
     /// A message for everybody who waits for a log's messages, but its sender. Messages come in the order of numbers.
-    pub fn for_log(
-        &mut self,
-        conn: &Connection,
-        log: i64,
-        sender: i64,
-        message: i64,
-    ) -> Result<(), StorageError> {
-        let audience = match self.audiences.entry(log) {
-            Occupied(known) => known.into_mut(),
-            Vacant(unknown) => unknown.insert(all(conn, sql!("mail_audience"), [log], |row| row.get(0))?),
-        };
-        for recipient in audience.iter().filter(|recipient| **recipient != sender) {
+    pub fn for_log(&mut self, log: i64, sender: i64, message: i64) {
+        let waiting = self.audiences.get(&log).map_or(&[][..], |audience| &audience.waiting);
+        for recipient in waiting.iter().filter(|recipient| **recipient != sender) {
             put(self.recipients.entry(*recipient).or_default(), message);
         }
-        Ok(())
     }
 
     /// A message for one that is named.
@@ -67,16 +75,31 @@ impl Mail {
 
     /// Writes the stretches; the first may go on where the recipient's last one ends.
     pub fn write(&self, conn: &Connection) -> Result<(), StorageError> {
+        let mut ask = conn.prepare_cached(sql!("mail_last"))?;
+        let mut put = conn.prepare_cached(sql!("mail_put"))?;
         for (recipient, stretches) in &self.recipients {
-            let mut last = one(conn, sql!("mail_last"), [recipient], |row| {
-                Ok(Stretch { first: row.get(0)?, last: row.get(1)? })
-            })?;
+            let mut last =
+                first(&mut ask, [recipient], |row| Ok(Stretch { first: row.get(0)?, last: row.get(1)? }))?;
             for stretch in stretches {
                 let whole = last.take().and_then(|last| last.with(*stretch)).unwrap_or(*stretch);
-                change(conn, sql!("mail_put"), [*recipient, whole.first, whole.last])?;
+                put.execute([*recipient, whole.first, whole.last])?;
             }
         }
         Ok(())
+    }
+}
+
+impl Audience {
+    fn of(conn: &Connection, log: i64) -> Result<Self, StorageError> {
+        let mut audience = Self::default();
+        let flags = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, bool>(1)?, row.get::<_, bool>(2)?));
+        for (member, hosted, pushed) in all(conn, sql!("audience"), [log], flags)? {
+            audience.hosted |= hosted || pushed;
+            if !hosted || pushed {
+                audience.waiting.push(member);
+            }
+        }
+        Ok(audience)
     }
 }
 

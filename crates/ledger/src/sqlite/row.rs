@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use ::sqlite::rusqlite::types::Type;
-use ::sqlite::rusqlite::{Connection, Error, OptionalExtension, Params, Result, Row};
+use ::sqlite::rusqlite::{Connection, Error, OptionalExtension, Params, Result, Row, Statement};
 use model::Timestamp;
 
 use crate::types::mesh::{Member, Role, kind_from_code};
@@ -71,6 +71,15 @@ pub(super) fn member(row: &Row<'_>, first: usize) -> Result<Member> {
     })
 }
 
+/// At most one row of a statement that is asked again and again.
+pub(super) fn first<T>(
+    statement: &mut Statement<'_>,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    statement.query_row(params, read).optional()
+}
+
 /// At most one row.
 pub(super) fn one<T>(
     conn: &Connection,
@@ -78,7 +87,7 @@ pub(super) fn one<T>(
     params: impl Params,
     read: impl FnOnce(&Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
-    conn.prepare_cached(sql)?.query_row(params, read).optional()
+    first(&mut *conn.prepare_cached(sql)?, params, read)
 }
 
 /// All rows.

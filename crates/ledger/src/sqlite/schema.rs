@@ -12,6 +12,7 @@ pub const SCHEMA: Schema = Schema {
         Migration { number: 5, name: "outlived", sql: include_str!("migrations/0005_outlived.sql") },
         Migration { number: 6, name: "dedupe_by_id", sql: include_str!("migrations/0006_dedupe_by_id.sql") },
         Migration { number: 7, name: "mail", sql: include_str!("migrations/0007_mail.sql") },
+        Migration { number: 8, name: "lean", sql: include_str!("migrations/0008_lean.sql") },
     ],
     sum: include_str!("schema.sql"),
 };

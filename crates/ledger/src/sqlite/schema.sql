@@ -9,7 +9,8 @@ CREATE TABLE mesh (
     dedupe_days INTEGER CHECK (dedupe_days >= 7), -- NULL: for ever
     conn_policy INTEGER NOT NULL CHECK (conn_policy IN (0, 1)),
     deliver_by_swept_at INTEGER NOT NULL DEFAULT 0, -- rows with an earlier deliver_by were ended
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    numbers_upto INTEGER NOT NULL DEFAULT 0 -- the highest number of a pruned message
 ) STRICT;
 
 CREATE TABLE issuer (
@@ -124,9 +125,9 @@ CREATE TABLE subscription (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX subscription_member ON subscription (member);
 
--- Numbers are never reused (AUTOINCREMENT): redelivered_upto compares with them.
+-- Numbers are never used twice (mesh.numbers_upto): redelivered_upto compares with them.
 CREATE TABLE message (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    number INTEGER PRIMARY KEY,
     conversation INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
@@ -159,7 +160,6 @@ CREATE TABLE dedupe (
     CHECK ((state = 0) = (broker_message_id IS NOT NULL AND conversation IS NOT NULL AND history_id IS NOT NULL
         AND destination_kind IS NOT NULL AND destination_ref IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX dedupe_expires ON dedupe (expires_at) WHERE expires_at IS NOT NULL;
 -- A message that is kept leads to its dedupe row by sender and id; one that was pruned only by this.
 CREATE INDEX dedupe_pruned ON dedupe (broker_message_id) WHERE history_available = 0 AND broker_message_id IS NOT NULL;
 
@@ -181,9 +181,8 @@ CREATE TABLE delivery (
     PRIMARY KEY (message, recipient)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
-CREATE INDEX delivery_push ON delivery (recipient, push_conversation, message)
-    WHERE rung = 1 AND push_conversation IS NOT NULL;
-CREATE INDEX delivery_parked ON delivery (recipient) WHERE rung = 3 AND push_conversation IS NOT NULL;
+CREATE INDEX delivery_push ON delivery (recipient, rung, push_conversation, message)
+    WHERE push_conversation IS NOT NULL AND (rung = 1 OR rung = 3);
 
 -- Where a recipient's undelivered rows are: from one that waits to another message for it, with few for others in
 -- between. Mail that comes together, or soon after, is one row; an index would have one for each message.

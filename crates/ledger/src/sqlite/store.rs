@@ -555,11 +555,17 @@ impl Ledger for SqliteLedger {
             .await
     }
 
-    async fn expire_dedupe(&self, limit: usize) -> Result<u64, StorageError> {
-        self.write("ledger.expire_dedupe", move |conn, world| {
-            janitor::expire_dedupe(conn, world.now(), limit)
-        })
-        .await
+    async fn expire_dedupe(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
+        let now = self.world.now();
+        let (due, next) = self
+            .read("ledger.expired_ids", move |conn| janitor::expired_ids(conn, now, &from, limit))
+            .await?;
+        if due.is_empty() {
+            return Ok(Forgotten { ids: 0, next });
+        }
+        let forget = move |conn: &Connection, _: &World| janitor::forget_ids(conn, now, &due);
+        let ids = self.write("ledger.expire_dedupe", forget).await?;
+        Ok(Forgotten { ids, next })
     }
 
     async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError> {

@@ -68,10 +68,12 @@ fn dedupe(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Resul
 /// The numbers of the messages, in their order.
 fn messages(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Result<Vec<i64>, StorageError> {
     let mut insert = conn.prepare_cached(sql!("message_insert"))?;
+    let last = one(conn, sql!("message_last_number"), [], |row| row.get::<_, i64>(0))?.unwrap_or(0);
     let mut numbers = Vec::with_capacity(judged.entries.len());
-    for entry in &judged.entries {
+    for (number, entry) in (last + 1..).zip(&judged.entries) {
         let Entry { message, plan, receipt, seq, .. } = entry;
         insert.execute(params![
+            number,
             log(judged, &entry.log),
             seq,
             receipt.broker_message_id.as_bytes(),
@@ -82,21 +84,25 @@ fn messages(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Res
             message.deliver_by.map(Timestamp::as_micros),
             forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros)
         ])?;
-        numbers.push(conn.last_insert_rowid());
+        numbers.push(number);
     }
     Ok(numbers)
 }
 
 fn deliveries(conn: &Connection, judged: &Judged<'_>, numbers: &[i64]) -> Result<(), StorageError> {
+    let topics = judged.logs.iter().filter(|(key, _)| matches!(key, LogKey::Topic(_)));
+    let mut mail = Mail::to(conn, topics.map(|(_, log)| log.number))?;
     // One writer draws the numbers: between the first and the last stands this batch and nothing else.
     if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
         change(conn, sql!("delivery_to_subscribers"), [first, last])?;
+        if mail.has_hosted() {
+            change(conn, sql!("delivery_to_hosted"), [first, last])?;
+        }
     }
-    let mut mail = Mail::default();
     for (entry, number) in judged.entries.iter().zip(numbers) {
         match &entry.plan.target {
             Target::Topic(_) | Target::NewTopic(_) => {
-                mail.for_log(conn, log(judged, &entry.log), entry.plan.sender.number, *number)?;
+                mail.for_log(log(judged, &entry.log), entry.plan.sender.number, *number);
                 mentioned(conn, entry, *number, &mut mail)?;
             }
             Target::Dm { peer, .. } => direct(conn, entry, peer.number, *number, &mut mail)?,

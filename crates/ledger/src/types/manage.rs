@@ -55,6 +55,22 @@ pub enum Registered {
     Known(Member),
 }
 
+/// Where a walk over all ids stands.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct IdPlace {
+    pub(crate) client_message_id: String,
+    pub(crate) sender: i64,
+}
+
+/// What one step of a walk over all ids did.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Forgotten {
+    /// How many ids it forgot.
+    pub ids: u64,
+    /// Where the next step begins; nothing when every id was looked at.
+    pub next: Option<IdPlace>,
+}
+
 /// What one round of pruning did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Pruned {

@@ -8,7 +8,8 @@ use ledger::{
     PostgresLedger, Registered, Role, Secret, SecretHash, SqliteLedger, Submission, Via,
 };
 use model::{
-    Clock, Fingerprint, MemberId, MemberKind, MemberName, NodeKey, OsEntropy, SystemClock, TopicName, limits,
+    ClientMessageId, Clock, Fingerprint, MemberId, MemberKind, MemberName, NodeKey, OsEntropy, SystemClock,
+    TopicName, limits,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +37,6 @@ struct Sender {
     ledger: Arc<dyn Ledger>,
     member: MemberId,
     link: Link,
-    round: u64,
-    number: usize,
 }
 
 impl Books {
@@ -74,15 +73,12 @@ impl Books {
         Ok(Self { ledger, file, senders, link: near })
     }
 
-    /// One round of accepts with fan-out; `round` tells its ids from others'.
-    pub async fn round(&self, callers: usize, round: u64) -> anyhow::Result<Measured> {
+    /// One round of accepts with fan-out.
+    pub async fn round(&self, callers: usize) -> anyhow::Result<Measured> {
         let sender = |number: usize| Sender {
             ledger: self.ledger.clone(),
             member: self.senders[number],
             link: self.link.clone(),
-            // Rounds with other callers have ids of their own.
-            round: round * 100 + callers as u64,
-            number,
         };
         callers::round((0..callers).map(sender).collect()).await
     }
@@ -97,7 +93,8 @@ impl Books {
             for (lane, sender) in self.senders.iter().enumerate() {
                 let first = start + lane as u64 * frame;
                 let ids = (first..(first + frame).min(to)).map(|n| format!("fill-{n:010}"));
-                let messages: Vec<_> = ids.map(|id| submission(QUIET, &id)).collect::<Result<_, _>>()?;
+                let messages: Vec<_> =
+                    ids.map(|id| submission(QUIET, id.parse()?)).collect::<anyhow::Result<_>>()?;
                 if messages.is_empty() {
                     break;
                 }
@@ -121,8 +118,8 @@ impl Books {
 }
 
 impl Caller for Sender {
-    async fn call(&mut self, n: u64) -> anyhow::Result<()> {
-        let message = submission(BUSY, &id(self.round, n, self.number))?;
+    async fn call(&mut self, _: u64) -> anyhow::Result<()> {
+        let message = submission(BUSY, id())?;
         let known = self.ledger.known(self.member, &message.client_message_id).await?;
         anyhow::ensure!(known.is_none(), "every message of a round is new");
         let via = Via::Link(self.link.clone());
@@ -144,13 +141,13 @@ fn admitted(outcomes: &[Outcome]) -> anyhow::Result<()> {
 }
 
 /// The fingerprint is made before the door; any 32 bytes cost the ledger the same.
-fn submission(topic: &str, id: &str) -> anyhow::Result<Submission> {
+fn submission(topic: &str, id: ClientMessageId) -> anyhow::Result<Submission> {
     let mut fingerprint = [0; 32];
-    for (byte, of_id) in fingerprint.iter_mut().zip(id.bytes().rev()) {
+    for (byte, of_id) in fingerprint.iter_mut().zip(id.as_str().bytes().rev()) {
         *byte = of_id;
     }
     Ok(Submission {
-        client_message_id: id.parse()?,
+        client_message_id: id,
         fingerprint: Fingerprint::from_bytes(fingerprint),
         to: format!("#{topic}").parse()?,
         mentions: Vec::new(),

@@ -6,6 +6,7 @@
 use super::callers::{self, Caller, id};
 use super::{FAN_OUT, Measured};
 use anyhow::{Context, ensure};
+use model::ClientMessageId;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_postgres::{Client, NoTls, Statement};
@@ -65,23 +66,18 @@ impl Peer {
     }
 
     /// A connection for each caller.
-    pub async fn round(&self, how: Statements, callers: usize, round: u64) -> anyhow::Result<Measured> {
+    pub async fn round(&self, how: Statements, callers: usize) -> anyhow::Result<Measured> {
         let mut senders = Vec::with_capacity(callers);
         for number in 0..callers {
             let client = self.connect().await?;
-            let place = match how {
-                Statements::One => 1,
-                Statements::Literal => 2,
-            };
-            let round = round * 1_000 + callers as u64 * 10 + place;
             let statements = Prepared::on(&client).await?;
-            senders.push(Sender { client, statements, how, round, number });
+            senders.push(Sender { client, statements, how, number });
         }
         callers::round(senders).await
     }
 
     /// Callers hand over to two writers, each with a connection, and whatever waits is one statement.
-    pub async fn batched(&self, callers: usize, round: u64) -> anyhow::Result<Measured> {
+    pub async fn batched(&self, callers: usize) -> anyhow::Result<Measured> {
         let (jobs, waiting) = mpsc::channel(callers);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..WRITERS {
@@ -89,8 +85,7 @@ impl Peer {
             let statement = client.prepare(CTE).await?;
             tokio::spawn(write_batches(client, statement, waiting.clone()));
         }
-        let round = round * 1_000 + callers as u64 * 10;
-        let caller = |number| Handing { jobs: jobs.clone(), round, number };
+        let caller = |number| Handing { jobs: jobs.clone(), number };
         callers::round((0..callers).map(caller).collect()).await
     }
 
@@ -104,20 +99,19 @@ impl Peer {
 
 struct Job {
     sender: i64,
-    id: String,
+    id: ClientMessageId,
     done: oneshot::Sender<()>,
 }
 
 struct Handing {
     jobs: mpsc::Sender<Job>,
-    round: u64,
     number: usize,
 }
 
 impl Caller for Handing {
-    async fn call(&mut self, n: u64) -> anyhow::Result<()> {
+    async fn call(&mut self, _: u64) -> anyhow::Result<()> {
         let (done, committed) = oneshot::channel();
-        let job = Job { sender: self.number as i64, id: id(self.round, n, self.number), done };
+        let job = Job { sender: self.number as i64, id: id(), done };
         self.jobs.send(job).await.ok().context("the writers are gone")?;
         committed.await.context("a batch was not written")
     }
@@ -148,7 +142,6 @@ struct Sender {
     client: Client,
     statements: Prepared,
     how: Statements,
-    round: u64,
     number: usize,
 }
 
@@ -179,11 +172,11 @@ impl Prepared {
 }
 
 impl Caller for Sender {
-    async fn call(&mut self, n: u64) -> anyhow::Result<()> {
-        let (sender, id) = (self.number as i64, id(self.round, n, self.number));
+    async fn call(&mut self, _: u64) -> anyhow::Result<()> {
+        let (sender, id) = (self.number as i64, id());
         let written = match self.how {
-            Statements::One => self.one(sender, &id).await?,
-            Statements::Literal => self.literal(sender, &id).await?,
+            Statements::One => self.one(sender, id.as_str()).await?,
+            Statements::Literal => self.literal(sender, id.as_str()).await?,
         };
         ensure!(written == FAN_OUT as u64, "every message of a round is new");
         Ok(())

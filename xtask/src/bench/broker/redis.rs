@@ -21,9 +21,6 @@ const FINGERPRINT: [u8; 32] = [7; 32];
 struct Sender {
     connection: MultiplexedConnection,
     script: Script,
-    prefix: &'static str,
-    round: u64,
-    number: usize,
 }
 
 /// Every write is synced before it is answered.
@@ -41,22 +38,19 @@ pub fn make_durable(server: &Private) -> anyhow::Result<()> {
 }
 
 /// One round, a connection for each caller.
-pub async fn round(url: &str, script: &'static str, callers: usize, round: u64) -> anyhow::Result<Measured> {
+pub async fn round(url: &str, script: &'static str, callers: usize) -> anyhow::Result<Measured> {
     let client = Client::open(url)?;
-    let prefix = if script == PLAIN { "p" } else { "f" };
     let mut senders = Vec::with_capacity(callers);
-    for number in 0..callers {
+    for _ in 0..callers {
         let connection = client.get_multiplexed_async_connection().await?;
-        let round = round * 100 + callers as u64;
-        senders.push(Sender { connection, script: Script::new(script), prefix, round, number });
+        senders.push(Sender { connection, script: Script::new(script) });
     }
     callers::round(senders).await
 }
 
 impl Caller for Sender {
-    async fn call(&mut self, n: u64) -> anyhow::Result<()> {
-        let key = format!("{}:{}", self.prefix, id(self.round, n, self.number));
-        let mut call = self.script.key(key);
+    async fn call(&mut self, _: u64) -> anyhow::Result<()> {
+        let mut call = self.script.key(id().as_str());
         call.arg(&FINGERPRINT[..]).arg(&BODY[..]);
         let place: Option<String> = call.invoke_async(&mut self.connection).await?;
         ensure!(place.is_some(), "every message of a round is new");

@@ -1,1 +1,2 @@
-SELECT number FROM message ORDER BY number DESC LIMIT 1
+-- Of all messages there ever were.
+SELECT max(numbers_upto, coalesce((SELECT max(number) FROM message), 0)) FROM mesh

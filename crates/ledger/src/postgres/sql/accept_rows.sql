@@ -1,6 +1,16 @@
--- Messages, the new heads of their logs, and a row for each subscriber; direct conversations have none. A log's
+-- Ids, messages, the new heads of their logs, and a row for each subscriber; direct conversations have none. A log's
 -- subscribers are read once, however many messages it gets. Whoever the broker hosts has it at once, unless it is pushed.
-WITH stored AS (
+-- Ids without ON CONFLICT: one that another transaction committed since it was looked up must undo the batch.
+WITH claimed AS (
+    INSERT INTO dedupe (mesh, sender_member_id, client_message_id, state, request_fingerprint, broker_message_id,
+        conversation, history_id, destination_kind, destination_ref, first_seen_at, expires_at, history_available)
+    SELECT 1, g.sender, g.client_message_id, $16::smallint, g.fingerprint, g.id, g.conversation, g.seq, g.kind, g.ref,
+        g.ts, g.until, true
+    FROM unnest($17::bigint[], $18::text[], $19::bytea[], $20::uuid[], $21::bigint[], $22::bigint[], $23::smallint[],
+        $24::text[], $25::bigint[], $26::bigint[])
+        AS g (sender, client_message_id, fingerprint, id, conversation, seq, kind, ref, ts, until)
+    ORDER BY g.client_message_id, g.sender),
+stored AS (
     INSERT INTO message (conversation, seq, id, ts_us, sender, client_message_id, envelope, deliver_by, dedupe_until)
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[], $7::bytea[],
         $8::bigint[], $9::bigint[])

@@ -1,0 +1,1 @@
+UPDATE mesh SET numbers_upto = max(numbers_upto, ?1)
