@@ -42,6 +42,9 @@ impl Stop {
     }
 }
 
+/// The rest that the writer copies itself is at most this part of a step: callers wait for it.
+const REST_SHARE: u32 = 16;
+
 /// What the length of the log asks for after a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
@@ -74,7 +77,7 @@ impl Watch {
             return Due::Alone;
         }
         let step = bounds.checkpoint_step_pages;
-        let rest_max = step / 4;
+        let rest_max = step / REST_SHARE;
         let over_budget = pages >= bounds.wal_budget_pages;
         // Not for ever: a slow second connection must not keep the log from starting over.
         let overdue = pages >= bounds.wal_budget_pages.saturating_add(step);
@@ -89,7 +92,7 @@ impl Watch {
         Due::Nothing
     }
 
-    /// The writer copied what there was; a reader that pins the log costs one try per quarter step.
+    /// The writer copied what there was; a reader that pins the log costs one try per rest.
     pub(crate) fn copied(&mut self) {
         self.between_at = self.pages;
     }
@@ -227,19 +230,19 @@ mod tests {
     fn past_the_budget_the_writer_copies_once_the_rest_is_short() {
         use Due::{Beside, Between, Nothing};
         let mut watch = Watch::default();
-        // (pages in the log, of them copied, what is due): a rest is short up to a quarter step.
+        // (pages in the log, of them copied, what is due): a rest is short up to a sixteenth of a step.
         for (pages, copied, due) in
-            [(299, 299, Beside), (300, 200, Nothing), (324, 200, Beside), (330, 305, Between)]
+            [(299, 299, Beside), (300, 200, Nothing), (305, 200, Beside), (310, 305, Between)]
         {
             assert_eq!(watch.after(pages, copied, &bounds()), due, "{pages} pages, {copied} copied");
         }
         watch.copied();
         assert_eq!(
-            watch.after(340, 340, &bounds()),
+            watch.after(310, 310, &bounds()),
             Nothing,
             "a reader may pin the log: not at every commit"
         );
-        assert_eq!(watch.after(356, 340, &bounds()), Between, "a quarter step later");
+        assert_eq!(watch.after(316, 310, &bounds()), Between, "a rest later");
     }
 
     #[test]

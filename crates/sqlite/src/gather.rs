@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::StorageError;
 use crate::job::{Job, Ran, Undo};
+use crate::reply::{Reply, answer_all};
 use crate::stats::Gauges;
 
 /// One kind of question, and the work that answers many of them at once.
@@ -37,7 +38,7 @@ type Answer<A, E> = oneshot::Receiver<Result<A, E>>;
 
 struct Asked<Q, A, E> {
     question: Q,
-    reply: oneshot::Sender<Result<A, E>>,
+    reply: Reply<Result<A, E>>,
 }
 
 /// Where questions wait: what the engine knows of the line they stand in.
@@ -70,7 +71,7 @@ where
         question: Q,
         submit: impl FnOnce(Box<dyn Job>) -> Result<(), StorageError>,
     ) -> Result<Answer<A, E>, StorageError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::here();
         let asked = Asked { question, reply };
         // Held while the job is handed over: nobody joins a group that was refused.
         let mut open = held(&self.open);
@@ -93,7 +94,7 @@ where
 
     /// A job that nobody joins, with the place where its answer will appear.
     pub(crate) fn alone(&self, line: &Line<'_>, question: Q) -> (Box<dyn Job>, Answer<A, E>) {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::here();
         let group = Arc::new(Mutex::new(Some(vec![Asked { question, reply }])));
         (self.job(line, &group), answer)
     }
@@ -135,7 +136,7 @@ struct Gathered<Q, A, E> {
     waiting: fn(&Gauges) -> &AtomicU64,
     work: Work<Q, A, E>,
     group: Group<Q, A, E>,
-    replies: Vec<oneshot::Sender<Result<A, E>>>,
+    replies: Vec<Reply<Result<A, E>>>,
     /// One for each reply, once it ran.
     answers: Answers<A, E>,
 }
@@ -215,8 +216,8 @@ impl<Q, A, E> Gathered<Q, A, E> {
 impl<Q, A, E> Job for Gathered<Q, A, E>
 where
     Q: Send,
-    A: Send,
-    E: From<StorageError> + Send,
+    A: Send + 'static,
+    E: From<StorageError> + Send + 'static,
 {
     fn name(&self) -> &'static str {
         self.name
@@ -252,17 +253,15 @@ where
         // Where the transaction could not begin, nobody was asked.
         drop(self.take());
         let mut answers = std::mem::take(&mut self.answers).into_iter();
-        for reply in self.replies.drain(..) {
+        let (path, name) = (&self.path, self.name);
+        answer_all(self.replies.drain(..).map(|reply| {
             let answer = match (&end, answers.next().flatten()) {
                 (Err(error), _) => Err(error.clone().into()),
                 (Ok(()), Some(answer)) => answer,
-                (Ok(()), None) => {
-                    Err(StorageError::Panicked { path: Arc::clone(&self.path), name: self.name }.into())
-                }
+                (Ok(()), None) => Err(StorageError::Panicked { path: Arc::clone(path), name }.into()),
             };
-            // A caller that went away does not want to know; what was committed stays committed.
-            drop(reply.send(answer));
-        }
+            (reply, answer)
+        }));
     }
 }
 

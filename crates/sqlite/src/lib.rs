@@ -29,6 +29,7 @@ mod migrate;
 mod open;
 mod options;
 mod reader;
+mod reply;
 mod scene;
 mod stats;
 mod wait;

@@ -94,4 +94,25 @@ mod tests {
             assert!(conn.execute(&half, []).is_err(), "{half}");
         }
     }
+
+    #[test]
+    fn a_file_that_drew_numbers_from_a_sequence_goes_on_behind_its_last() {
+        let conn = Connection::open_in_memory().unwrap();
+        let (before, lean) = SCHEMA.migrations.split_at(7);
+        before.iter().for_each(|step| conn.execute_batch(step.sql).unwrap());
+        conn.execute_batch(
+            "INSERT INTO mesh (number, id, slug, topics, conn_policy, created_at) VALUES (1, zeroblob(16), 'm', 0, 0, 0);
+            INSERT INTO message (number, conversation, seq, id, ts_us, sender, client_message_id, envelope)
+                VALUES (3, 1, 1, zeroblob(16), 5, 2, 'kept', x'01'), (9, 1, 2, randomblob(16), 6, 2, 'pruned', x'02');
+            DELETE FROM message WHERE number = 9;",
+        )
+        .unwrap();
+        lean.iter().for_each(|step| conn.execute_batch(step.sql).unwrap());
+        let numbers = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(numbers(include_str!("sql/message_last_number.sql")), 9);
+        assert_eq!(
+            numbers("SELECT number FROM message WHERE client_message_id = 'kept' AND envelope = x'01'"),
+            3
+        );
+    }
 }

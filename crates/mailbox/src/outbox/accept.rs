@@ -2,7 +2,7 @@
 
 use model::outbox::{Found, Verdict, decide};
 use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, named_params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use sqlite::{Gathering, StorageError};
 
 use super::row;
@@ -89,8 +89,7 @@ impl<'conn> Door<'conn> {
     }
 
     fn accept(&mut self, new: &NewRow) -> rusqlite::Result<Accepted> {
-        let key =
-            named_params! {":sender": Sql(&new.sender), ":client_message_id": Sql(&new.client_message_id)};
+        let key = params![Sql(&new.sender), Sql(&new.client_message_id)];
         let held = self.find.query_row(key, held).optional()?;
         let (found, row, enqueued_at) = match held {
             Some((found, row, enqueued_at)) => (Some(found), row, enqueued_at),
@@ -104,14 +103,19 @@ impl<'conn> Door<'conn> {
     }
 
     fn insert(&mut self, new: &NewRow) -> rusqlite::Result<()> {
-        self.insert.execute(named_params! {
-            ":id": Sql(&new.row), ":sender": Sql(&new.sender),
-            ":client_message_id": Sql(&new.client_message_id), ":fingerprint": Sql(&new.fingerprint),
-            ":to_asked": new.to_asked, ":lane": new.lane, ":enqueued_at": Sql(&new.enqueued_at),
-            ":deliver_by": Sql(&new.deliver_by),
-        })?;
+        // By place: looking every name up costs as much as what is done with it.
+        self.insert.execute(params![
+            Sql(&new.row),
+            Sql(&new.sender),
+            Sql(&new.client_message_id),
+            Sql(&new.fingerprint),
+            new.to_asked,
+            new.lane,
+            Sql(&new.enqueued_at),
+            Sql(&new.deliver_by),
+        ])?;
         let seq = self.conn.last_insert_rowid();
-        self.insert_payload.execute(named_params! {":seq": seq, ":payload": new.payload})?;
+        self.insert_payload.execute(params![seq, new.payload])?;
         Ok(())
     }
 }

@@ -1,1 +1,1 @@
-INSERT INTO outbox_payload (seq, payload) VALUES (:seq, :payload)
+INSERT INTO outbox_payload (seq, payload) VALUES (?1, ?2)
