@@ -51,6 +51,7 @@ CREATE TABLE outbox (
     superseded_by       BLOB CHECK (length(superseded_by) = 16),
     late_ack_at         INTEGER,
     scrubbed_at         INTEGER,            -- the payload is gone, the id stays
+    payload             BLOB,               -- NULL: it is long, or scrubbed
     UNIQUE (sender_member_id, client_message_id),
     -- A state carries its data.
     CHECK (status <> 1 OR (lease_token IS NOT NULL AND lease_until IS NULL AND first_attempt_at IS NOT NULL)),
@@ -65,7 +66,7 @@ CREATE TABLE outbox (
     CHECK (scrubbed_at IS NULL OR status IN (2, 4))
 ) STRICT;
 
--- Bodies apart from their rows: a row is rewritten at every step of its life, a body never.
+-- Long bodies apart from their rows: a row is rewritten at every step of its life, a body never.
 CREATE TABLE outbox_payload (
     seq     INTEGER PRIMARY KEY REFERENCES outbox (seq),
     payload BLOB NOT NULL

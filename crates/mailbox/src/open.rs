@@ -16,6 +16,11 @@ pub const SCHEMA: Schema = Schema {
     migrations: &[
         Migration { number: 1, name: "mailbox", sql: include_str!("migrations/0001_mailbox.sql") },
         Migration { number: 2, name: "turns", sql: include_str!("migrations/0002_turns.sql") },
+        Migration {
+            number: 3,
+            name: "short_payloads",
+            sql: include_str!("migrations/0003_short_payloads.sql"),
+        },
     ],
     sum: include_str!("../schema.sql"),
 };

@@ -1,7 +1,7 @@
 //! Door ①: a caller's message becomes a row, or meets the row that has its id.
 
 use model::outbox::{Found, Verdict, decide};
-use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp};
+use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp, limits};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use sqlite::{Gathering, StorageError};
 
@@ -103,6 +103,7 @@ impl<'conn> Door<'conn> {
     }
 
     fn insert(&mut self, new: &NewRow) -> rusqlite::Result<()> {
+        let is_short = new.payload.len() <= limits::OUTBOX_SHORT_PAYLOAD_BYTES;
         // By place: looking every name up costs as much as what is done with it.
         self.insert.execute(params![
             Sql(&new.row),
@@ -113,9 +114,11 @@ impl<'conn> Door<'conn> {
             new.lane,
             Sql(&new.enqueued_at),
             Sql(&new.deliver_by),
+            is_short.then_some(&new.payload),
         ])?;
-        let seq = self.conn.last_insert_rowid();
-        self.insert_payload.execute(params![seq, new.payload])?;
+        if !is_short {
+            self.insert_payload.execute(params![self.conn.last_insert_rowid(), new.payload])?;
+        }
         Ok(())
     }
 }

@@ -1,1 +1,2 @@
-UPDATE outbox SET scrubbed_at = :now WHERE seq = :seq AND status IN (2, 4) AND scrubbed_at IS NULL
+UPDATE outbox SET scrubbed_at = :now, payload = NULL
+WHERE seq = :seq AND status IN (2, 4) AND scrubbed_at IS NULL

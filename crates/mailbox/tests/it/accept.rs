@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use mailbox::{Accepted, Mailbox, NewRow, OutboxKey};
-use model::ErrorCode;
-use model::OsEntropy;
+use model::admission::days_long;
 use model::outbox::{AbortedBy, Answer, Status, Verdict};
+use model::{ErrorCode, OsEntropy, limits};
 
-use crate::desk::{ANN, BOB, Desk, client_id, options, refused};
+use crate::desk::{ANN, BOB, Desk, HOUR, client_id, options, refused};
 
 #[tokio::test]
 async fn a_new_id_is_stored_and_its_retry_finds_the_row() {
@@ -20,6 +20,24 @@ async fn a_new_id_is_stored_and_its_retry_finds_the_row() {
     let row = desk.row(ANN, "a").await;
     assert_eq!((row.row, row.to_asked.as_str(), row.attempts), (first.row, "@bob", 0));
     assert_eq!(desk.mailbox.outbox_payload(first.row).await.unwrap().as_deref(), Some(&b"hi"[..]));
+}
+
+#[tokio::test]
+async fn short_and_long_bodies_leave_as_they_came_and_are_scrubbed_alike() {
+    let mut desk = Desk::open();
+    let short = limits::OUTBOX_SHORT_PAYLOAD_BYTES;
+    for bytes in [0, short, short + 1, 20 * short] {
+        let (id, text) = (format!("of-{bytes}"), "x".repeat(bytes));
+        let row = desk.mailbox.accept(desk.draft(ANN, &id, "@bob", &text)).await.unwrap().row;
+        desk.crash();
+        assert_eq!(desk.mailbox.outbox_payload(row).await.unwrap().as_deref(), Some(text.as_bytes()));
+        let frame = desk.frame().await;
+        assert_eq!(frame.rows[0].payload, text.as_bytes());
+        desk.deliver(&frame).await;
+        desk.advance(days_long(limits::OUTBOX_PAYLOAD_KEPT_DAYS) + 2 * HOUR);
+        assert_eq!(desk.mailbox.scrub_outbox(desk.now).await.unwrap(), 1);
+        assert_eq!(desk.mailbox.outbox_payload(row).await.unwrap(), None, "{bytes} bytes");
+    }
 }
 
 #[tokio::test]
