@@ -13,14 +13,13 @@ use super::{signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
-use crate::types::manage::Pruned;
+use crate::types::manage::{Forgotten, IdPlace, Pruned};
 
-pub(super) async fn expire_dedupe(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
+/// An index has the oldest first: there is more wherever it found its fill, and no place to remember.
+pub(super) async fn expire_dedupe(tx: &Tx, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
     let row = tx.one(sql!("dedupe_expire"), &[&tx.now.as_micros(), &bound(limit)]).await?;
-    Ok(match row {
-        Some(row) => count(&row, 0)?,
-        None => 0,
-    })
+    let ids = row.map_or(Ok(0), |row| count(&row, 0))?;
+    Ok(Forgotten { ids, next: (ids == limit as u64).then_some(from) })
 }
 
 pub(super) async fn expire_undelivered(tx: &Tx, limit: usize) -> Result<u64, StorageError> {

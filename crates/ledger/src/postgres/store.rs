@@ -575,10 +575,8 @@ impl Ledger for PostgresLedger {
     }
 
     async fn expire_dedupe(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
-        let ids =
-            self.write("ledger.expire_dedupe", move |tx| janitor::expire_dedupe(tx, limit).boxed()).await?;
-        // An index has the oldest first: there is more wherever it found its fill, and no place to remember.
-        Ok(Forgotten { ids, next: (ids == limit as u64).then_some(from) })
+        self.write("ledger.expire_dedupe", move |tx| janitor::expire_dedupe(tx, from.clone(), limit).boxed())
+            .await
     }
 
     async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError> {
