@@ -17,7 +17,7 @@ use super::limits::syncs;
 use super::peer::nats;
 use super::{Bar, Measured, Request, Row, Table, median};
 use anyhow::Context;
-use door::{Ids, To};
+use door::Ids;
 use place::Place;
 use std::collections::BTreeMap;
 use tokio::runtime::Runtime;
@@ -33,7 +33,6 @@ const LOADS: [(usize, usize); 4] = [(64, 256), (16, 256), (1, 256), (64, 4096)];
 enum Side {
     Daemon,
     DaemonRandom,
-    DaemonApart,
     Nats,
     Redis,
     Engine,
@@ -41,21 +40,13 @@ enum Side {
 }
 
 impl Side {
-    const ALL: [Side; 7] = [
-        Side::Daemon,
-        Side::DaemonRandom,
-        Side::DaemonApart,
-        Side::Nats,
-        Side::Redis,
-        Side::Engine,
-        Side::Sync,
-    ];
+    const ALL: [Side; 6] =
+        [Side::Daemon, Side::DaemonRandom, Side::Nats, Side::Redis, Side::Engine, Side::Sync];
 
     fn name(self) -> &'static str {
         match self {
             Side::Daemon => "POST /v1/send, minted ids",
             Side::DaemonRandom => "POST /v1/send, random ids of the caller",
-            Side::DaemonApart => "POST /v1/send, minted ids, a destination each",
             Side::Nats => "NATS JetStream, sync_interval always, dedupe",
             Side::Redis => "Redis appendfsync always, Lua dedupe",
             Side::Engine => "engine in process, no socket",
@@ -67,7 +58,7 @@ impl Side {
     fn carries(self, (callers, bytes): (usize, usize)) -> bool {
         match self {
             Side::Daemon | Side::Nats | Side::Redis => true,
-            Side::DaemonRandom | Side::DaemonApart | Side::Engine => (callers, bytes) == (64, 256),
+            Side::DaemonRandom | Side::Engine => (callers, bytes) == (64, 256),
             Side::Sync => (callers, bytes) == (1, 256),
         }
     }
@@ -135,11 +126,8 @@ fn measure_one(
 ) -> anyhow::Result<Option<Measured>> {
     let seed = number * 1_000 + bytes as u64 + callers as u64;
     Ok(Some(match side {
-        Side::Daemon => runtime.block_on(peers.place.round(callers, bytes, Ids::Minted, To::One))?,
-        Side::DaemonRandom => {
-            runtime.block_on(peers.place.round(callers, bytes, Ids::Random { seed }, To::One))?
-        }
-        Side::DaemonApart => runtime.block_on(peers.place.round(callers, bytes, Ids::Minted, To::Apart))?,
+        Side::Daemon => runtime.block_on(peers.place.round(callers, bytes, Ids::Minted))?,
+        Side::DaemonRandom => runtime.block_on(peers.place.round(callers, bytes, Ids::Random { seed }))?,
         Side::Nats => match peers.nats {
             Some(server) => runtime.block_on(server.round(callers, bytes, seed))?,
             None => return Ok(None),
@@ -179,7 +167,6 @@ fn ratios(table: &mut Table, rounds: &Rounds) {
     put("D1 send / NATS", daemon, Side::Nats, many, rate, Bar::AtLeast(12.0));
     put("D1 send / Redis", daemon, Side::Redis, many, rate, Bar::AtLeast(1.5));
     put("D1 send / engine in process", daemon, Side::Engine, many, rate, Bar::AtLeast(0.55));
-    put("send, a destination each / Redis", Side::DaemonApart, Side::Redis, many, rate, Bar::Told);
     put("D2 send, random ids / NATS", random, Side::Nats, many, rate, Bar::AtLeast(6.0));
     put("D2 send, random ids / Redis", random, Side::Redis, many, rate, Bar::AtLeast(0.75));
     put("D3 send / NATS", daemon, Side::Nats, some, rate, Bar::AtLeast(6.5));

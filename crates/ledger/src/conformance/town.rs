@@ -220,7 +220,7 @@ pub async fn rungs(ledger: &dyn Ledger, id: MessageId) -> Vec<(String, model::De
     named
 }
 
-/// `name` as a topic.
+/// How many ids a walk over all of them forgot.
 pub async fn forgotten(ledger: &dyn Ledger) -> u64 {
     let (mut forgotten, mut from) = (0, Some(IdPlace::default()));
     while let Some(place) = from {
@@ -230,6 +230,7 @@ pub async fn forgotten(ledger: &dyn Ledger) -> u64 {
     forgotten
 }
 
+/// `name` as a topic.
 pub fn topic(name: &str) -> TopicName {
     name.parse().unwrap()
 }

@@ -5,6 +5,7 @@ mod complete;
 mod crash;
 mod hub_crash;
 mod mail;
+mod numbers;
 mod planted;
 mod postgres;
 mod push_crash;

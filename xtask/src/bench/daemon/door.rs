@@ -20,15 +20,6 @@ pub enum Ids {
     },
 }
 
-/// Where callers send to.
-#[derive(Clone, Copy, Debug)]
-pub enum To {
-    /// All to one topic, as the peers' callers add to one stream.
-    One,
-    /// Each to a topic of its own: as many lanes.
-    Apart,
-}
-
 /// One connection.
 pub struct Sender {
     door: Connection<UnixStream>,
@@ -38,13 +29,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub async fn connect(
-        socket: &Path,
-        number: usize,
-        bytes: usize,
-        ids: Ids,
-        to: To,
-    ) -> anyhow::Result<Self> {
+    pub async fn connect(socket: &Path, number: usize, bytes: usize, ids: Ids) -> anyhow::Result<Self> {
         let stream = UnixStream::connect(socket).await.context("the local door")?;
         let ids = match ids {
             Ids::Minted => None,
@@ -52,10 +37,7 @@ impl Sender {
         };
         Ok(Self {
             door: Connection::new(stream),
-            to: match to {
-                To::One => "#lane".to_owned(),
-                To::Apart => format!("#lane-{number}"),
-            },
+            to: format!("#lane-{number}"),
             body: "x".repeat(bytes),
             ids,
         })

@@ -1,6 +1,6 @@
 //! D7: whether a long outbox makes a send slower, a start later, or the daemon larger.
 
-use super::door::{Ids, To};
+use super::door::Ids;
 use super::place::Place;
 use super::{Bar, Measured, Request, Row, Table};
 use sqlite::rusqlite::{Connection, OpenFlags};
@@ -69,7 +69,7 @@ impl Grown {
 
     fn send(&mut self, runtime: &Runtime) -> anyhow::Result<Measured> {
         let watch = Stopwatch::start();
-        let measured = runtime.block_on(self.place.round(CALLERS, BYTES, Ids::Minted, To::One))?;
+        let measured = runtime.block_on(self.place.round(CALLERS, BYTES, Ids::Minted))?;
         self.rows += (measured.per_second * watch.elapsed().as_secs_f64()) as u64;
         self.log_mib = self.log_mib.max(self.place.log_mib());
         Ok(measured)

@@ -1,6 +1,6 @@
 //! A real daemon, joined to a mesh whose broker is away until the backlog shall drain.
 
-use super::door::{Ids, Sender, To};
+use super::door::{Ids, Sender};
 use super::{Measured, Request, Row, Table, round as all_at_once};
 use anyhow::{Context, ensure};
 use serde_json::Value;
@@ -42,10 +42,10 @@ impl Place {
     }
 
     /// One round of sends.
-    pub async fn round(&self, callers: usize, bytes: usize, ids: Ids, to: To) -> anyhow::Result<Measured> {
+    pub async fn round(&self, callers: usize, bytes: usize, ids: Ids) -> anyhow::Result<Measured> {
         let mut senders = Vec::with_capacity(callers);
         for number in 0..callers {
-            senders.push(Sender::connect(&self.socket, number, bytes, ids, to).await?);
+            senders.push(Sender::connect(&self.socket, number, bytes, ids).await?);
         }
         all_at_once(senders).await
     }
