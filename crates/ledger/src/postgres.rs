@@ -21,6 +21,7 @@ mod join;
 mod link;
 mod list;
 mod lookup;
+mod mail;
 mod manage;
 mod mesh;
 mod push;

@@ -1,7 +1,7 @@
 //! Door ②: a batch of frames becomes accepted, whole or not at all.
 //!
-//! 1. Begin, read everything the verdicts depend on, and lock the topics that are there, in the order of their
-//!    numbers: one round trip.
+//! 1. Begin, lock the topics that are there, in the order of their numbers, and read everything the verdicts depend on:
+//!    one round trip.
 //! 2. Where a log is missing, or one is a direct conversation: make and lock those, topics first, each kind in the
 //!    order of their numbers.
 //! 3. Write and commit, in one round trip.
@@ -16,13 +16,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ::sqlite::fault;
-use futures_util::future::{join, try_join, try_join3, try_join4};
+use futures_util::future::{join, try_join3, try_join4};
 use model::admission::Known;
 use model::{ClientMessageId, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, TopicName};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::row::{at, at_option, bytes, count, id, text};
+use super::row::{at, at_option, bound, bytes, count, id, text};
 use super::session::{Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::write::Columns;
@@ -40,7 +40,7 @@ pub(super) async fn attempt(
     minted: &mut HashSet<MessageId>,
 ) -> Result<Verdicts, StorageError> {
     let mut tx = core.unbegun_batch().await?;
-    let ((), desk) = join_both(tx.open(Mode::Write), read(&tx, frames)).await?;
+    let ((), (desk, mut numbers)) = join_both(tx.open(Mode::Write), read(&tx, frames)).await?;
     let now = desk.now;
     tx.now = now;
     let window = desk.policies.dedupe;
@@ -54,17 +54,17 @@ pub(super) async fn attempt(
         (draft, HashSet::new())
     } else {
         let (logs, created) = lock_logs(&tx, &desk, &needed).await?;
+        numbers = draw(&tx, frames).await?;
         (Desk { logs, ..desk }.judge(frames, tx.entropy()), created)
     };
     judged.entries.iter().for_each(|entry| core.regressions.note(now, entry.receipt.accepted_at));
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
-    let mut columns = Columns::of(&judged, &created, window);
+    let columns = Columns::of(&judged, &numbers, &created, window);
     fault::point_of("ledger.accept", "before_commit");
     if planted(DEDUPE_OWN_TRANSACTION) {
-        let ids = columns.take_ids();
-        columns.write(&mut tx).await?;
+        columns.write_without_ids(&mut tx).await?;
         fault::point_of("ledger.accept_ids", "before_commit");
-        ids.write(&mut core.begin_batch().await?).await?;
+        columns.write_ids(&mut core.begin_batch().await?).await?;
     } else {
         columns.write(&mut tx).await?;
     }
@@ -72,8 +72,8 @@ pub(super) async fn attempt(
     Ok(judged.frames)
 }
 
-/// Everything the verdicts depend on; what nobody asked for is not looked for.
-async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> {
+/// Everything the verdicts depend on, and a number for every message; what nobody asked for is not looked for.
+async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<(Desk, Vec<i64>), StorageError> {
     let asked = Asked::of(frames);
     let nodes: Vec<_> = asked.nodes.into_iter().map(NodeName::as_str).collect();
     let names: Vec<_> = asked.names.into_iter().map(MemberName::as_str).collect();
@@ -81,9 +81,14 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> 
     let topics: Vec<_> = asked.topics.into_iter().map(TopicName::as_str).collect();
     let (senders, client_ids): (Vec<_>, Vec<_>) =
         asked.known.iter().map(|(sender, id)| (sender.as_uuid(), id.as_str())).unzip();
-    // Ids are looked up behind the lock: what another batch has just written there is found, not run into.
-    let ((mesh_rows, topics), (senders, names, keys)) = join_both(
-        try_join(tx.all(sql!("accept_mesh"), &[&nodes]), some(tx, sql!("accept_lock_topics"), &topics)),
+    // Prepared before anything is sent, so that what follows arrives in its order: numbers are drawn and ids are
+    // looked up behind the locks. What another batch has just written there is found, not run into.
+    for statement in [sql!("accept_lock_topics"), sql!("accept_mesh"), sql!("accept_senders")] {
+        tx.prepare(statement).await?;
+    }
+    let (topics, mesh_rows, (senders, names, keys)) = try_join3(
+        some(tx, sql!("accept_lock_topics"), &topics),
+        tx.all(sql!("accept_mesh"), &[&nodes, &messages(frames)]),
         try_join3(
             tx.all(sql!("accept_senders"), &[&senders, &client_ids]),
             some(tx, sql!("accept_members_by_name"), &names),
@@ -93,7 +98,7 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> 
     .await?;
     let mesh_row = mesh_rows.first().ok_or(StorageError::NoMesh)?;
     let known = senders.iter().filter_map(|row| known_sent(row).transpose());
-    Ok(Desk {
+    let desk = Desk {
         now: tx.shifted(mesh_row.try_get(5)?),
         policies: mesh::mesh(mesh_row)?.policies,
         nodes: mesh_rows.iter().filter_map(|row| node_facts(row).transpose()).collect::<Result<_, _>>()?,
@@ -105,7 +110,18 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<Desk, StorageError> 
         by_key: keyed_facts(&keys, |row| bytes(row, 0).map(NodeKey::from_bytes))?,
         known: known.collect::<Result<_, _>>()?,
         logs: topics.iter().map(|row| log_facts(row, 0)).collect::<Result<_, _>>()?,
-    })
+    };
+    Ok((desk, mesh_row.try_get(6)?))
+}
+
+/// A number for every message. Drawn behind the locks of their logs, numbers rise with the places there.
+async fn draw(tx: &Tx, frames: &[LaneSubmission]) -> Result<Vec<i64>, StorageError> {
+    let rows = tx.all(sql!("accept_numbers"), &[&messages(frames)]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+fn messages(frames: &[LaneSubmission]) -> i64 {
+    frames.iter().map(|frame| bound(frame.messages.len())).sum()
 }
 
 /// The rows of the things asked for; of no things, none.
@@ -207,9 +223,9 @@ fn keyed_facts<K: Eq + std::hash::Hash>(
 
 /// Nothing in the one row that says that nobody speaks for a node.
 fn node_facts(row: &Row) -> Result<Option<(NodeName, NodeFacts)>, StorageError> {
-    let Some(number) = row.try_get(7)? else { return Ok(None) };
-    let facts = NodeFacts { number, epoch: count(row, 8)?, removed: at_option(row, 9)?.is_some() };
-    Ok(Some((text(row, 6)?, facts)))
+    let Some(number) = row.try_get(8)? else { return Ok(None) };
+    let facts = NodeFacts { number, epoch: count(row, 9)?, removed: at_option(row, 10)?.is_some() };
+    Ok(Some((text(row, 7)?, facts)))
 }
 
 /// topic, lo, hi, number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 use super::row::{at, bound, count, id_option, small};
 use super::session::Tx;
-use super::{signin, sql};
+use super::{mail, signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
@@ -30,12 +30,13 @@ pub(super) async fn expire_undelivered(tx: &Tx, limit: usize) -> Result<u64, Sto
     let revoked = ErrorCode::Revoked.code();
     let now = tx.now.as_micros();
     let ended = tx
-        .change(
+        .all(
             sql!("deliveries_end_old"),
             &[&oldest, &bound(left), &now, &expired, &UNDELIVERED, &dead, &revoked],
         )
         .await?;
-    Ok(hurried + ended)
+    mail::done_of(tx, &ended).await?;
+    Ok(hurried + ended.len() as u64)
 }
 
 async fn past_deliver_by(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
@@ -43,11 +44,12 @@ async fn past_deliver_by(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
     let since = at(&row, 0)?.as_micros() - micros(SWEEP_OVERLAP);
     let (now, rung) = (tx.now.as_micros(), small(DeliveryRung::Expired.code()));
     let why = ErrorCode::DeliverByPassed.code();
-    let ended = tx.change(sql!("deliveries_end_past"), &[&since, &now, &bound(limit), &rung, &why]).await?;
-    if usize::try_from(ended).is_ok_and(|ended| ended < limit) {
+    let ended = tx.all(sql!("deliveries_end_past"), &[&since, &now, &bound(limit), &rung, &why]).await?;
+    mail::done_of(tx, &ended).await?;
+    if ended.len() < limit {
         tx.change(sql!("mesh_set_swept"), &[&now]).await?;
     }
-    Ok(ended)
+    Ok(ended.len() as u64)
 }
 
 /// Each log from its floor up, so that what is left of it stays without a gap.
@@ -83,7 +85,8 @@ pub(super) async fn prune_log(
     tx.change(sql!("dedupe_history_gone"), &[&numbers]).await?;
     // After the dedupe rows: whoever forgets one of them meanwhile is waited for, and has noted its message by then.
     tx.change(sql!("outlived_delete"), &[&numbers]).await?;
-    tx.change(sql!("delivery_delete"), &[&numbers]).await?;
+    let deliveries = tx.all(sql!("delivery_delete"), &[&numbers]).await?;
+    mail::done_of(tx, &deliveries).await?;
     tx.change(sql!("mention_delete"), &[&numbers]).await?;
     tx.change(sql!("message_delete"), &[&numbers]).await?;
     Ok(numbers.len())
@@ -117,9 +120,10 @@ pub(super) async fn orphans(tx: &Tx, before: Timestamp, limit: usize) -> Result<
 }
 
 fn delivery_orphan(row: &Row) -> Result<Orphan, StorageError> {
-    Ok(match id_option(row, 0)? {
-        Some(message) => Orphan::DeliveryWithoutDedupe(message),
-        None => Orphan::DeliveryWithoutMessage { message: row.try_get(1)? },
+    Ok(match (id_option(row, 0)?, row.try_get(2)?) {
+        (None, _) => Orphan::DeliveryWithoutMessage { message: row.try_get(1)? },
+        (Some(message), true) => Orphan::DeliveryWithoutDedupe(message),
+        (Some(message), false) => Orphan::DeliveryOutsideMail(message),
     })
 }
 

@@ -65,6 +65,7 @@ const STEPS: &[Step] = &[
     Step { number: 6, name: "dedupe_by_id", sql: include_str!("migrations/0006_dedupe_by_id.sql") },
     Step { number: 7, name: "mail", sql: include_str!("migrations/0007_mail.sql") },
     Step { number: 8, name: "lean", sql: include_str!("migrations/0008_lean.sql") },
+    Step { number: 9, name: "stretches", sql: include_str!("migrations/0009_stretches.sql") },
 ];
 
 /// The checked-in sum of the steps.

@@ -177,10 +177,18 @@ CREATE TABLE delivery (
     ended_code TEXT,
     read_at BIGINT,
     push_conversation BIGINT, -- the log whose order a pushed row keeps; NULL: the row is not pushed
+    stretch BIGINT, -- the first number of where it waited; NULL: it never did
     PRIMARY KEY (message, recipient)
 );
-CREATE INDEX delivery_mail ON delivery (recipient, message) WHERE rung = 1;
 CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
+
+-- Where a recipient's undelivered rows are: in a stretch of numbers that were given together, which their rows name.
+CREATE TABLE mail (
+    recipient BIGINT NOT NULL,
+    first BIGINT NOT NULL,
+    last BIGINT NOT NULL CHECK (last >= first),
+    PRIMARY KEY (recipient, first)
+);
 
 CREATE INDEX delivery_push ON delivery (recipient, rung, push_conversation, message)
     WHERE push_conversation IS NOT NULL AND (rung = 1 OR rung = 3);

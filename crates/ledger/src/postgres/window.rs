@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::row::{at, at_option, bound, code, count, epoch, id, small, text};
 use super::session::Tx;
-use super::{history, link, sql};
+use super::{history, link, mail, sql};
 use crate::rules::{Speaker, acks_for, climb, plain};
 use crate::types::accept::Via;
 use crate::types::wayin::Link;
@@ -126,8 +126,8 @@ pub(super) async fn end(
     why: &str,
 ) -> Result<(), StorageError> {
     let (rung, now) = (small(rung.code()), tx.now.as_micros());
-    tx.change(sql!("deliveries_end"), &[&messages, &recipient, &rung, &now, &why]).await?;
-    Ok(())
+    let ended = tx.all(sql!("deliveries_end"), &[&messages, &recipient, &rung, &now, &why]).await?;
+    mail::done_of(tx, &ended).await
 }
 
 /// What a node says of one delivery.
@@ -150,6 +150,8 @@ struct Climbs {
     ended_at: Vec<Option<i64>>,
     ended_code: Vec<Option<String>>,
     read_at: Vec<Option<i64>>,
+    /// Recipients and stretches of rows that stop waiting.
+    taken: (Vec<i64>, Vec<i64>),
 }
 
 /// The rungs whose instants are kept, in the order of [`Climbs::instants`].
@@ -183,7 +185,7 @@ async fn record(tx: &Tx, speaker: Speaker, told: &[Told]) -> Result<Vec<AckedRow
 }
 
 impl Climbs {
-    /// place, recipient known, its home, message, recipient, rung
+    /// place, recipient known, its home, message, recipient, rung, stretch
     fn push(&mut self, row: &Row, told: &Told) -> Result<(), StorageError> {
         let (message, recipient) = (row.try_get(3)?, row.try_get(4)?);
         // One frame may tell several rungs of one row, each on top of the last.
@@ -195,6 +197,13 @@ impl Climbs {
         let step = climb(held, told.rung);
         if step.is_none() && told.read_at.is_none() {
             return Ok(());
+        }
+        if held == DeliveryRung::Accepted
+            && step.is_some()
+            && let Some(stretch) = row.try_get(6)?
+        {
+            self.taken.0.push(recipient);
+            self.taken.1.push(stretch);
         }
         let place = earlier.unwrap_or_else(|| self.add(message, recipient));
         self.rung[place] = small(step.map_or(held, |step| step.rung).code());
@@ -231,7 +240,7 @@ impl Climbs {
         if self.message.is_empty() {
             return Ok(());
         }
-        let Self { message, recipient, rung, instants, ended_at, ended_code, read_at } = self;
+        let Self { message, recipient, rung, instants, ended_at, ended_code, read_at, taken } = self;
         let [delivered, notified, engaged, processed] = instants;
         tx.change(
             sql!("deliveries_climb"),
@@ -241,7 +250,7 @@ impl Climbs {
             ],
         )
         .await?;
-        Ok(())
+        mail::done(tx, &taken.0, &taken.1).await
     }
 }
 

@@ -9,6 +9,7 @@ use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::mail::Stretches;
 use super::row::small;
 use super::session::Tx;
 use super::sql;
@@ -21,8 +22,8 @@ use crate::types::read::ConversationKind;
 /// One array per column, so that a batch of any size is one statement a table.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
-    ids: Ids<'a>,
     messages: Messages<'a>,
+    stretches: Stretches,
     direct: Direct,
     mentions: Mentions,
     subscriptions: Subscriptions,
@@ -31,21 +32,8 @@ pub(super) struct Columns<'a> {
 }
 
 #[derive(Default)]
-struct Ids<'a> {
-    sender: Vec<i64>,
-    client_message_id: Vec<&'a str>,
-    fingerprint: Vec<&'a [u8]>,
-    id: Vec<Uuid>,
-    conversation: Vec<i64>,
-    seq: Vec<i64>,
-    kind: Vec<i16>,
-    reference: Vec<String>,
-    ts: Vec<i64>,
-    until: Vec<Option<i64>>,
-}
-
-#[derive(Default)]
 struct Messages<'a> {
+    number: Vec<i64>,
     conversation: Vec<i64>,
     seq: Vec<i64>,
     id: Vec<Uuid>,
@@ -55,19 +43,26 @@ struct Messages<'a> {
     envelope: Vec<&'a [u8]>,
     deliver_by: Vec<Option<i64>>,
     until: Vec<Option<i64>>,
+    stretch: Vec<i64>,
+    fingerprint: Vec<&'a [u8]>,
+    kind: Vec<i16>,
+    reference: Vec<String>,
 }
 
 /// Recipients that are named: mentioned members, and the other of a pair.
 #[derive(Default)]
 struct Direct {
-    id: Vec<Uuid>,
+    message: Vec<i64>,
+    conversation: Vec<i64>,
+    ts: Vec<i64>,
+    sender: Vec<i64>,
     recipient: Vec<i64>,
     rung_told: Vec<Option<i16>>,
 }
 
 #[derive(Default)]
 struct Mentions {
-    id: Vec<Uuid>,
+    message: Vec<i64>,
     member: Vec<i64>,
 }
 
@@ -100,14 +95,23 @@ struct Escalations {
 type Params<'a> = Vec<&'a (dyn ToSql + Sync)>;
 
 impl<'a> Columns<'a> {
-    /// `created` are the topics this transaction made: the first to write there is subscribed.
-    pub fn of(judged: &'a Judged<'_>, created: &HashSet<TopicName>, window: DedupeWindow) -> Self {
+    /// With a number for each message. `created` are the topics this transaction made: the first to write there is
+    /// subscribed.
+    pub fn of(
+        judged: &'a Judged<'_>,
+        numbers: &[i64],
+        created: &HashSet<TopicName>,
+        window: DedupeWindow,
+    ) -> Self {
         let mut columns = Self::default();
         let mut unclaimed = created.clone();
-        for entry in &judged.entries {
-            let number = judged.logs.get(&entry.log).map_or(0, |log| log.number);
-            columns.message(entry, number, window);
-            columns.recipients(entry);
+        let log = |entry: &Entry<'_>| judged.logs.get(&entry.log).map_or(0, |log| log.number);
+        // Log by log, so that the numbers of each follow one another.
+        let mut entries: Vec<_> = judged.entries.iter().map(|entry| (log(entry), entry)).collect();
+        entries.sort_by_key(|(log, entry)| (*log, entry.seq));
+        for ((number, entry), message) in entries.into_iter().zip(numbers) {
+            columns.message(entry, *message, number, window);
+            columns.recipients(entry, *message, number);
             if let LogKey::Topic(name) = &entry.log
                 && unclaimed.remove(name)
             {
@@ -135,7 +139,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    fn message(&mut self, entry: &'a Entry<'_>, log: i64, window: DedupeWindow) {
+    fn message(&mut self, entry: &'a Entry<'_>, number: i64, log: i64, window: DedupeWindow) {
         let Entry { message, plan, receipt, seq, .. } = entry;
         let kind = match plan.target {
             Target::Topic(_) | Target::NewTopic(_) => ConversationKind::Topic,
@@ -144,17 +148,8 @@ impl<'a> Columns<'a> {
         let (sender, client_message_id) = (plan.sender.number, message.client_message_id.as_str());
         let (id, ts) = (receipt.broker_message_id.as_uuid(), receipt.accepted_at.as_micros());
         let until = forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros);
-        let Self { ids, messages, .. } = self;
-        ids.sender.push(sender);
-        ids.client_message_id.push(client_message_id);
-        ids.fingerprint.push(message.fingerprint.as_bytes());
-        ids.id.push(id);
-        ids.conversation.push(log);
-        ids.seq.push(*seq);
-        ids.kind.push(small(kind.code()));
-        ids.reference.push(message.to.reference());
-        ids.ts.push(ts);
-        ids.until.push(until);
+        let Self { messages, stretches, .. } = self;
+        messages.number.push(number);
         messages.conversation.push(log);
         messages.seq.push(*seq);
         messages.id.push(id);
@@ -164,45 +159,72 @@ impl<'a> Columns<'a> {
         messages.envelope.push(&message.envelope);
         messages.deliver_by.push(message.deliver_by.map(Timestamp::as_micros));
         messages.until.push(until);
+        messages.stretch.push(stretches.place(log, number, sender));
+        messages.fingerprint.push(message.fingerprint.as_bytes());
+        messages.kind.push(small(kind.code()));
+        messages.reference.push(message.to.reference());
     }
 
-    fn recipients(&mut self, entry: &Entry<'_>) {
+    fn recipients(&mut self, entry: &Entry<'_>, number: i64, log: i64) {
         let Entry { plan, receipt, .. } = entry;
-        let (id, sender) = (receipt.broker_message_id.as_uuid(), plan.sender.number);
+        let sender = plan.sender.number;
         let mentioned = plan.mentioned.iter().map(|member| member.number);
+        let mut to = |recipient, rung_told| {
+            self.direct.message.push(number);
+            self.direct.conversation.push(log);
+            self.direct.ts.push(receipt.accepted_at.as_micros());
+            self.direct.sender.push(sender);
+            self.direct.recipient.push(recipient);
+            self.direct.rung_told.push(rung_told);
+        };
         let readers: Vec<i64> = match &plan.target {
             // Its subscribers are known to the database.
             Target::Topic(_) | Target::NewTopic(_) => {
-                for member in mentioned.clone().filter(|member| *member != sender) {
-                    self.direct.push(id, member, None);
-                }
+                mentioned.clone().filter(|member| *member != sender).for_each(|member| to(member, None));
                 mentioned.collect()
             }
             Target::Dm { peer, .. } => {
-                self.direct.push(id, peer.number, Some(small(DeliveryRung::Accepted.code())));
+                to(peer.number, Some(small(DeliveryRung::Accepted.code())));
                 // Only its two read a direct message; a third who is named in it has nothing to find.
                 mentioned.filter(|member| [peer.number, sender].contains(member)).collect()
             }
         };
-        self.mentions.id.extend(readers.iter().map(|_| id));
+        self.mentions.message.extend(readers.iter().map(|_| number));
         self.mentions.member.extend(readers);
     }
 
     /// Writes everything and commits.
     pub async fn write(&self, tx: &mut Tx) -> Result<(), StorageError> {
-        let steps = self.steps(tx).await?;
+        let steps = self.steps(tx, true).await?;
         send(tx, steps).await
     }
 
-    /// The planted bug's second transaction; what is left is its first.
-    pub fn take_ids(&mut self) -> Self {
-        Self { ids: std::mem::take(&mut self.ids), ..Self::default() }
+    /// The planted bug's first transaction: everything but the ids.
+    pub async fn write_without_ids(&self, tx: &mut Tx) -> Result<(), StorageError> {
+        let steps = self.steps(tx, false).await?;
+        send(tx, steps).await
+    }
+
+    /// The planted bug's second transaction.
+    pub async fn write_ids(&self, tx: &mut Tx) -> Result<(), StorageError> {
+        let Messages { conversation, seq, id, ts, sender, client_message_id, until, .. } = &self.messages;
+        let Messages { fingerprint, kind, reference, .. } = &self.messages;
+        let ids: Params<'_> = vec![
+            conversation, seq, id, ts, sender, client_message_id, until, fingerprint, kind, reference, &ACCEPTED,
+        ];
+        let statement = tx.prepare(sql!("accept_ids")).await?;
+        send(tx, vec![(statement, ids)]).await
     }
 
     /// In the order in which one needs another.
-    async fn steps(&self, tx: &Tx) -> Result<Vec<(Statement, Params<'_>)>, StorageError> {
-        let Self { ids, messages, direct, mentions, subscriptions, heads, escalations } = self;
+    async fn steps(
+        &self,
+        tx: &Tx,
+        with_ids: bool,
+    ) -> Result<Vec<(Statement, Params<'_>)>, StorageError> {
+        let Self { messages, stretches, direct, mentions, subscriptions, heads, escalations } = self;
         let rows: Params<'_> = vec![
+            &messages.number,
             &messages.conversation,
             &messages.seq,
             &messages.id,
@@ -212,6 +234,10 @@ impl<'a> Columns<'a> {
             &messages.envelope,
             &messages.deliver_by,
             &messages.until,
+            &messages.stretch,
+            &messages.fingerprint,
+            &messages.kind,
+            &messages.reference,
             &heads.number,
             &heads.seq,
             &heads.ts,
@@ -219,30 +245,35 @@ impl<'a> Columns<'a> {
             &heads.awaiting_by,
             &heads.awaiting_rev,
             &ACCEPTED,
-            &ids.sender,
-            &ids.client_message_id,
-            &ids.fingerprint,
-            &ids.id,
-            &ids.conversation,
-            &ids.seq,
-            &ids.kind,
-            &ids.reference,
-            &ids.ts,
-            &ids.until,
+            &stretches.conversation,
+            &stretches.first,
+            &stretches.last,
+            &stretches.only_sender,
+            if with_ids { &true } else { &false },
         ];
         let subscribe: Params<'_> =
             vec![&subscriptions.conversation, &subscriptions.member, &subscriptions.since];
-        let to_direct: Params<'_> = vec![&direct.id, &direct.recipient, &direct.rung_told];
+        let to_direct: Params<'_> = vec![
+            &direct.message,
+            &direct.conversation,
+            &direct.ts,
+            &direct.sender,
+            &direct.recipient,
+            &direct.rung_told,
+        ];
         let mut steps = Vec::new();
         if !subscriptions.member.is_empty() {
             steps.push((tx.prepare(sql!("accept_subscriptions")).await?, subscribe));
         }
         steps.push((tx.prepare(sql!("accept_rows")).await?, rows));
-        if !direct.id.is_empty() {
+        if !direct.message.is_empty() {
             steps.push((tx.prepare(sql!("accept_to_named")).await?, to_direct));
         }
-        if !mentions.id.is_empty() {
-            steps.push((tx.prepare(sql!("accept_mentions")).await?, vec![&mentions.id, &mentions.member]));
+        if !mentions.message.is_empty() {
+            steps.push((
+                tx.prepare(sql!("accept_mentions")).await?,
+                vec![&mentions.message, &mentions.member],
+            ));
         }
         if !escalations.rev.is_empty() {
             let Escalations { conversation, rev, seq, asked_by, at } = escalations;
@@ -250,14 +281,6 @@ impl<'a> Columns<'a> {
             steps.push((tx.prepare(sql!("accept_escalations")).await?, columns));
         }
         Ok(steps)
-    }
-}
-
-impl Direct {
-    fn push(&mut self, id: Uuid, recipient: i64, rung_told: Option<i16>) {
-        self.id.push(id);
-        self.recipient.push(recipient);
-        self.rung_told.push(rung_told);
     }
 }
 

@@ -13,6 +13,7 @@ pub const SCHEMA: Schema = Schema {
         Migration { number: 6, name: "dedupe_by_id", sql: include_str!("migrations/0006_dedupe_by_id.sql") },
         Migration { number: 7, name: "mail", sql: include_str!("migrations/0007_mail.sql") },
         Migration { number: 8, name: "lean", sql: include_str!("migrations/0008_lean.sql") },
+        Migration { number: 9, name: "stretches", sql: include_str!("migrations/0009_stretches.sql") },
     ],
     sum: include_str!("schema.sql"),
 };

@@ -12,6 +12,7 @@ use tokio_postgres::{Client, NoTls};
 
 mod brokers;
 mod lost;
+mod mail;
 mod server;
 
 /// A database of its own on the run's server.

@@ -6,3 +6,4 @@ FROM (
     ORDER BY w.message, w.recipient LIMIT $3
     FOR NO KEY UPDATE OF w SKIP LOCKED) due
 WHERE d.message = due.message AND d.recipient = due.recipient AND d.rung = 1
+RETURNING d.recipient, d.stretch

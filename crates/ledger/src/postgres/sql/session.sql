@@ -8,6 +8,10 @@ SET client_min_messages = 'warning';
 SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
+-- By its key, in the order of its key, and no further than is asked for.
+SET enable_bitmapscan = off;
+SET enable_material = off;
+SET random_page_cost = 1;
 SET jit = off;
 -- With its shape given, a plan made once serves every value: PostgreSQL would make one for each array's length, which
 -- costs more than using it.

@@ -4,6 +4,8 @@ use ledger::{POSTGRES_SCHEMA, PostgresError, PostgresLedger, PostgresOpenError};
 use model::OsEntropy;
 use std::sync::Arc;
 
+use testkit::postgres::Database;
+
 use super::{client, database, open};
 
 /// Tables, columns, constraints, indexes and views as text, one a line.
@@ -82,19 +84,21 @@ async fn nobody_there_is_said_so() {
 async fn an_id_is_looked_up_by_its_whole_key_in_a_plan_made_over_empty_tables() {
     let database = database();
     drop(open(&database).await);
-    let client = client(&database).await;
-    client.batch_execute(include_str!("../../../src/postgres/sql/session.sql")).await.unwrap();
-    let look_up = include_str!("../../../src/postgres/sql/accept_known.sql");
-    let prepared = format!("SET plan_cache_mode = force_generic_plan; PREPARE look_up AS {look_up}");
-    client.batch_execute(&prepared).await.unwrap();
-    let told = client.simple_query("EXPLAIN (COSTS OFF) EXECUTE look_up ('{}', '{}')").await.unwrap();
-    let plan: Vec<&str> = told
-        .iter()
-        .filter_map(|line| match line {
-            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
-            _ => None,
-        })
-        .collect();
-    let by_key = |line: &&str| line.contains("(sender_member_id = member.number) AND (mesh = 1)");
+    let plan =
+        plan(&database, include_str!("../../../src/postgres/sql/accept_known.sql"), "'{}', '{}'").await;
+    let by_key = |line: &String| line.contains("(sender_member_id = member.number) AND (mesh = 1)");
     assert!(plan.iter().any(by_key), "{plan:#?}");
+}
+
+/// How a session of ours would run a statement, whatever its values.
+pub async fn plan(database: &Database, sql: &str, values: &str) -> Vec<String> {
+    let client = client(database).await;
+    client.batch_execute(include_str!("../../../src/postgres/sql/session.sql")).await.unwrap();
+    client.batch_execute(&format!("PREPARE asked AS {sql}")).await.unwrap();
+    let told = client.simple_query(&format!("EXPLAIN (COSTS OFF) EXECUTE asked ({values})")).await.unwrap();
+    let line = |message: &tokio_postgres::SimpleQueryMessage| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    };
+    told.iter().filter_map(line).collect()
 }
