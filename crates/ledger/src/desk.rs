@@ -113,6 +113,14 @@ pub(crate) struct Judged<'a> {
     pub edges: Vec<Edge>,
 }
 
+impl Judged<'_> {
+    /// Whether no frame and no message of one was refused.
+    pub fn accepts_all(&self) -> bool {
+        let admitted = |outcome: &Outcome| matches!(outcome, Outcome::Admitted { .. });
+        self.frames.iter().all(|frame| frame.as_ref().is_ok_and(|outcomes| outcomes.iter().all(admitted)))
+    }
+}
+
 /// A change of what a log waits on.
 pub(crate) struct Edge {
     pub log: LogKey,

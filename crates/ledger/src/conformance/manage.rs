@@ -96,9 +96,16 @@ pub async fn subscribing_twice_is_subscribing_once(bench: impl Bench) {
 
 pub async fn a_closed_conversation_takes_nothing_until_it_is_opened(bench: impl Bench) {
     let (ledger, jane, _) = two_homes(&bench).await;
-    let log = accepted(&*ledger, &jane, text("@carl", "a", "hi")).await.conversation;
+    let first = accepted(&*ledger, &jane, text("@carl", "a", "hi")).await;
+    let log = first.conversation;
     ledger.set_conversation_state(log, ConversationState::Closed).await.unwrap();
     assert_eq!(refused(&*ledger, &jane, text("@carl", "b", "hi")).await.code, ErrorCode::ConversationClosed);
+    // What was accepted before stays so, whoever asks again and whatever comes with it.
+    let copy = ["a", "b"].map(|id| text("@carl", id, "hi")).to_vec();
+    let outcomes = send(&*ledger, &jane, copy).await;
+    let duplicate = Admission::Duplicate { history_available: true };
+    assert_eq!(outcomes[0], Outcome::Admitted { receipt: first, admission: duplicate });
+    assert!(matches!(&outcomes[1], Outcome::Refused(refusal) if refusal.code == ErrorCode::ConversationClosed));
     ledger.set_conversation_state(log, ConversationState::Active).await.unwrap();
     accepted(&*ledger, &jane, text("@carl", "b", "hi")).await;
     let nowhere = model::ConversationId::from_bytes([9; 16]);

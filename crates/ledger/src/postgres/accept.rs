@@ -17,8 +17,7 @@ use std::sync::Arc;
 
 use ::sqlite::fault;
 use futures_util::future::{join, try_join3, try_join4};
-use model::admission::Known;
-use model::{ClientMessageId, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, TopicName};
+use model::{MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, TopicName};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -26,25 +25,40 @@ use super::row::{at, at_option, bound, bytes, count, id, text};
 use super::session::{Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::write::Columns;
-use super::{mesh, sql, status};
+use super::{lookup, mesh, sql};
 use crate::StorageError;
 use crate::desk::{Asked, Desk, LogKey, NodeFacts, Verdicts};
 use crate::planted::{DEDUPE_OWN_TRANSACTION, planted};
 use crate::rules::{LogFacts, MemberFacts, Question};
 use crate::types::accept::LaneSubmission;
 
+/// Whether a try asks for what is known of its ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Only before it refuses something. Callers have just asked, and of two copies that both come to be written the key
+    /// undoes the second's batch.
+    BeforeRefusing,
+    /// A copy may have come first, or this batch itself.
+    Always,
+}
+
 /// Tries a batch once. `minted` learns the ids the try would write, for the case that its commit's answer is lost.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     frames: &[LaneSubmission],
     minted: &mut HashSet<MessageId>,
+    look: Look,
 ) -> Result<Verdicts, StorageError> {
     let mut tx = core.unbegun_batch().await?;
-    let ((), (desk, mut numbers)) = join_both(tx.open(Mode::Write), read(&tx, frames)).await?;
+    let ((), (mut desk, mut numbers)) = join_both(tx.open(Mode::Write), read(&tx, frames)).await?;
     let now = desk.now;
     tx.now = now;
     let window = desk.policies.dedupe;
-    let draft = desk.clone().judge(frames, tx.entropy());
+    let mut draft = desk.clone().judge(frames, tx.entropy());
+    if look == Look::Always || !draft.accepts_all() {
+        desk.known = known(&tx, frames).await?;
+        draft = desk.clone().judge(frames, tx.entropy());
+    }
     if draft.entries.is_empty() {
         tx.commit().await?;
         return Ok(draft.frames);
@@ -72,46 +86,49 @@ pub(super) async fn attempt(
     Ok(judged.frames)
 }
 
-/// Everything the verdicts depend on, and a number for every message; what nobody asked for is not looked for.
+/// Everything the verdicts depend on but what is known of ids, and a number for every message; what nobody asked for is
+/// not looked for.
 async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<(Desk, Vec<i64>), StorageError> {
     let asked = Asked::of(frames);
     let nodes: Vec<_> = asked.nodes.into_iter().map(NodeName::as_str).collect();
+    let ids: Vec<_> = asked.ids.iter().map(MemberId::as_uuid).collect();
     let names: Vec<_> = asked.names.into_iter().map(MemberName::as_str).collect();
     let keys: Vec<_> = asked.keys.iter().map(|key| key.as_bytes().as_slice()).collect();
     let topics: Vec<_> = asked.topics.into_iter().map(TopicName::as_str).collect();
-    let (senders, client_ids): (Vec<_>, Vec<_>) =
-        asked.known.iter().map(|(sender, id)| (sender.as_uuid(), id.as_str())).unzip();
-    // Prepared before anything is sent, so that what follows arrives in its order: numbers are drawn and ids are
-    // looked up behind the locks. What another batch has just written there is found, not run into.
-    for statement in [sql!("accept_lock_topics"), sql!("accept_mesh"), sql!("accept_senders")] {
+    // Prepared before anything is sent, so that what follows arrives in its order: numbers are drawn behind the locks.
+    for statement in [sql!("accept_lock_topics"), sql!("accept_mesh")] {
         tx.prepare(statement).await?;
     }
-    let (topics, mesh_rows, (senders, names, keys)) = try_join3(
+    let (topics, mesh_rows, (by_id, by_name, by_key)) = try_join3(
         some(tx, sql!("accept_lock_topics"), &topics),
         tx.all(sql!("accept_mesh"), &[&nodes, &messages(frames)]),
         try_join3(
-            tx.all(sql!("accept_senders"), &[&senders, &client_ids]),
+            some(tx, sql!("accept_members_by_id"), &ids),
             some(tx, sql!("accept_members_by_name"), &names),
             some(tx, sql!("accept_members_by_key"), &keys),
         ),
     )
     .await?;
     let mesh_row = mesh_rows.first().ok_or(StorageError::NoMesh)?;
-    let known = senders.iter().filter_map(|row| known_sent(row).transpose());
     let desk = Desk {
         now: tx.shifted(mesh_row.try_get(5)?),
         policies: mesh::mesh(mesh_row)?.policies,
         nodes: mesh_rows.iter().filter_map(|row| node_facts(row).transpose()).collect::<Result<_, _>>()?,
-        by_id: senders
-            .iter()
-            .map(|row| Ok((id(row, 0)?, member_facts(row, 2)?)))
-            .collect::<Result<_, StorageError>>()?,
-        by_name: keyed_facts(&names, |row| text(row, 0))?,
-        by_key: keyed_facts(&keys, |row| bytes(row, 0).map(NodeKey::from_bytes))?,
-        known: known.collect::<Result<_, _>>()?,
+        by_id: keyed_facts(&by_id, |row| id(row, 0))?,
+        by_name: keyed_facts(&by_name, |row| text(row, 0))?,
+        by_key: keyed_facts(&by_key, |row| bytes(row, 0).map(NodeKey::from_bytes))?,
+        known: HashMap::new(),
         logs: topics.iter().map(|row| log_facts(row, 0)).collect::<Result<_, _>>()?,
     };
     Ok((desk, mesh_row.try_get(6)?))
+}
+
+/// What is known of the ids, behind the locks: what another batch has just written there is found, not run into.
+async fn known(tx: &Tx, frames: &[LaneSubmission]) -> Result<lookup::Found, StorageError> {
+    let asked = Asked::of(frames).known;
+    let (senders, ids): (Vec<_>, Vec<_>) =
+        asked.iter().map(|(sender, id)| (sender.as_uuid(), id.as_str())).unzip();
+    lookup::found(&tx.all(sql!("accept_known"), &[&senders, &ids]).await?)
 }
 
 /// A number for every message. Drawn behind the locks of their logs, numbers rise with the places there.
@@ -127,17 +144,6 @@ fn messages(frames: &[LaneSubmission]) -> i64 {
 /// The rows of the things asked for; of no things, none.
 async fn some<T: ToSql + Sync>(tx: &Tx, sql: &'static str, asked: &Vec<T>) -> Result<Vec<Row>, StorageError> {
     if asked.is_empty() { Ok(Vec::new()) } else { tx.all(sql, &[asked]).await }
-}
-
-/// An id, by its sender, and what is known of it.
-type KnownId = ((MemberId, ClientMessageId), Known);
-
-/// Nothing for an id nobody knows.
-fn known_sent(row: &Row) -> Result<Option<KnownId>, StorageError> {
-    match row.try_get::<_, Option<i16>>(5)? {
-        Some(_) => Ok(Some(((id(row, 0)?, text(row, 1)?), status::read(row, 5)?))),
-        None => Ok(None),
-    }
 }
 
 /// Two groups of reads in one round trip.

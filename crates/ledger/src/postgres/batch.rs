@@ -15,7 +15,7 @@ use model::limits::WRITER_QUEUE_MAX;
 use model::{ErrorCode, MessageId};
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, oneshot};
 
-use super::accept;
+use super::accept::{self, Look};
 use super::session::Core;
 use super::trouble::PostgresError;
 use super::wake::Wake;
@@ -134,13 +134,15 @@ async fn try_together(
 ) -> Result<Verdicts, StorageError> {
     let mut lost = HashSet::new();
     let (mut races, mut reconnects) = (0, 0);
+    let mut look = Look::BeforeRefusing;
     loop {
         let mut minted = HashSet::new();
-        let error = match accept::attempt(core, lanes, &mut minted).await {
+        let error = match accept::attempt(core, lanes, &mut minted, look).await {
             Ok(verdicts) => return Ok(own(verdicts, lost)),
             Err(error) => error,
         };
         drop(turn.take());
+        look = Look::Always;
         match &error {
             StorageError::Postgres(PostgresError::Raced { .. }) if races < RACES_MAX => races += 1,
             // The answer to a commit may be lost with the connection: whether it was done shows in the

@@ -10,6 +10,7 @@ use model::admission::Known;
 use model::limits::WRITER_QUEUE_MAX;
 use model::{ClientMessageId, MemberId};
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::Row;
 
 use super::row::{id, text};
 use super::session::Core;
@@ -33,6 +34,9 @@ struct Job {
     ids: Vec<ClientMessageId>,
     reply: oneshot::Sender<Answer>,
 }
+
+/// What is known of ids, by their senders; nothing of those nobody knows.
+pub(super) type Found = HashMap<(MemberId, ClientMessageId), Known>;
 
 /// One per id.
 type Answer = Result<Vec<Option<Known>>, StorageError>;
@@ -86,12 +90,13 @@ async fn answer(core: &Core, jobs: Vec<Job>) {
     }
 }
 
-async fn read(
-    core: &Core,
-    jobs: &[Job],
-) -> Result<HashMap<(MemberId, ClientMessageId), Known>, StorageError> {
+async fn read(core: &Core, jobs: &[Job]) -> Result<Found, StorageError> {
     let asked = jobs.iter().flat_map(|job| job.ids.iter().map(|id| (job.sender.as_uuid(), id.as_str())));
     let (senders, ids): (Vec<_>, Vec<_>) = asked.unzip();
-    let rows = core.look_up(sql!("accept_known"), &[&senders, &ids]).await?;
+    found(&core.look_up(sql!("accept_known"), &[&senders, &ids]).await?)
+}
+
+/// The rows of `accept_known`.
+pub(super) fn found(rows: &[Row]) -> Result<Found, StorageError> {
     rows.iter().map(|row| Ok(((id(row, 0)?, text(row, 1)?), status::read(row, 2)?))).collect()
 }

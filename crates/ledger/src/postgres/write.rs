@@ -210,18 +210,24 @@ impl<'a> Columns<'a> {
         let Messages { conversation, seq, id, ts, sender, client_message_id, until, .. } = &self.messages;
         let Messages { fingerprint, kind, reference, .. } = &self.messages;
         let ids: Params<'_> = vec![
-            conversation, seq, id, ts, sender, client_message_id, until, fingerprint, kind, reference, &ACCEPTED,
+            conversation,
+            seq,
+            id,
+            ts,
+            sender,
+            client_message_id,
+            until,
+            fingerprint,
+            kind,
+            reference,
+            &ACCEPTED,
         ];
         let statement = tx.prepare(sql!("accept_ids")).await?;
         send(tx, vec![(statement, ids)]).await
     }
 
     /// In the order in which one needs another.
-    async fn steps(
-        &self,
-        tx: &Tx,
-        with_ids: bool,
-    ) -> Result<Vec<(Statement, Params<'_>)>, StorageError> {
+    async fn steps(&self, tx: &Tx, with_ids: bool) -> Result<Vec<(Statement, Params<'_>)>, StorageError> {
         let Self { messages, stretches, direct, mentions, subscriptions, heads, escalations } = self;
         let rows: Params<'_> = vec![
             &messages.number,
