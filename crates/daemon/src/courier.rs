@@ -97,6 +97,10 @@ impl Courier {
                 () = queued.wait(wait) => {}
                 Some(carried) = self.frames.join_next() => self.put_down(carried)?,
             }
+            // Frames that were settled by one commit are followed by frames that are claimed by one.
+            while let Some(carried) = self.frames.try_join_next() {
+                self.put_down(carried)?;
+            }
         }
         Ok(())
     }

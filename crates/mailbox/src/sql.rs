@@ -188,4 +188,24 @@ mod tests {
             }
         }
     }
+
+    /// Rows enough to see whether they were read.
+    fn steps_to_the_next_lane(waiting: usize) -> i32 {
+        let conn = schema();
+        let put = "INSERT INTO outbox (id, sender_member_id, client_message_id, request_fingerprint, to_asked, lane,
+            enqueued_at) VALUES (randomblob(16), zeroblob(16), hex(randomblob(16)), zeroblob(32), '#t', ?1, 0)";
+        for lane in std::iter::repeat_n("a", waiting).chain(["b"]) {
+            conn.execute(put, [lane]).unwrap();
+        }
+        let mut statement = conn.prepare(super::CLAIM_NEXT_LANE).unwrap();
+        let from = rusqlite::named_params! {":sender": [0_u8; 16], ":lane": "a"};
+        let found: String = statement.query_row(from, |row| row.get("lane")).unwrap();
+        assert_eq!(found, "b");
+        statement.get_status(rusqlite::StatementStatus::VmStep)
+    }
+
+    #[test]
+    fn the_way_to_the_next_lane_is_as_long_whatever_waits_in_the_last() {
+        assert_eq!(steps_to_the_next_lane(1_000), steps_to_the_next_lane(1));
+    }
 }

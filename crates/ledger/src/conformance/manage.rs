@@ -105,7 +105,9 @@ pub async fn a_closed_conversation_takes_nothing_until_it_is_opened(bench: impl 
     let outcomes = send(&*ledger, &jane, copy).await;
     let duplicate = Admission::Duplicate { history_available: true };
     assert_eq!(outcomes[0], Outcome::Admitted { receipt: first, admission: duplicate });
-    assert!(matches!(&outcomes[1], Outcome::Refused(refusal) if refusal.code == ErrorCode::ConversationClosed));
+    assert!(
+        matches!(&outcomes[1], Outcome::Refused(refusal) if refusal.code == ErrorCode::ConversationClosed)
+    );
     ledger.set_conversation_state(log, ConversationState::Active).await.unwrap();
     accepted(&*ledger, &jane, text("@carl", "b", "hi")).await;
     let nowhere = model::ConversationId::from_bytes([9; 16]);
