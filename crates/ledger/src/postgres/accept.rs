@@ -35,33 +35,32 @@ use crate::types::accept::LaneSubmission;
 /// Whether a try asks for what is known of its ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Only before it refuses something. Callers have just asked, and of two copies that both come to be written the key
-    /// undoes the second's batch.
-    BeforeRefusing,
-    /// A copy may have come first, or this batch itself.
-    Always,
+    /// No: callers have just asked, and of two copies that both come to be written the key undoes the second's batch.
+    No,
+    /// A copy may have come first, or this batch itself; and nothing is refused that was accepted before.
+    Yes,
 }
 
-/// Tries a batch once. `minted` learns the ids the try would write, for the case that its commit's answer is lost.
+/// Tries a batch once; nothing, without a trace, where it would refuse something without having looked. `minted` learns
+/// the ids the try would write, for the case that its commit's answer is lost.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     frames: &[LaneSubmission],
     minted: &mut HashSet<MessageId>,
     look: Look,
-) -> Result<Verdicts, StorageError> {
+) -> Result<Option<Verdicts>, StorageError> {
     let mut tx = core.unbegun_batch().await?;
     let ((), (mut desk, mut numbers)) = join_both(tx.open(Mode::Write), read(&tx, frames)).await?;
     let now = desk.now;
     tx.now = now;
     let window = desk.policies.dedupe;
-    let mut draft = desk.clone().judge(frames, tx.entropy());
-    if look == Look::Always || !draft.accepts_all() {
+    if look == Look::Yes {
         desk.known = known(&tx, frames).await?;
-        draft = desk.clone().judge(frames, tx.entropy());
     }
-    if draft.entries.is_empty() {
+    let draft = desk.clone().judge(frames, tx.entropy());
+    if draft.entries.is_empty() && look == Look::Yes {
         tx.commit().await?;
-        return Ok(draft.frames);
+        return Ok(Some(draft.frames));
     }
     let needed: BTreeSet<LogKey> = draft.entries.iter().map(|entry| entry.log.clone()).collect();
     let (judged, created) = if needed.iter().all(|key| desk.logs.contains_key(key)) {
@@ -71,6 +70,10 @@ pub(super) async fn attempt(
         numbers = draw(&tx, frames).await?;
         (Desk { logs, ..desk }.judge(frames, tx.entropy()), created)
     };
+    if look == Look::No && !judged.accepts_all() {
+        tx.roll_back().await;
+        return Ok(None);
+    }
     judged.entries.iter().for_each(|entry| core.regressions.note(now, entry.receipt.accepted_at));
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
     let columns = Columns::of(&judged, &numbers, &created, window);
@@ -83,7 +86,7 @@ pub(super) async fn attempt(
         columns.write(&mut tx).await?;
     }
     fault::point_of("ledger.accept", "after_commit");
-    Ok(judged.frames)
+    Ok(Some(judged.frames))
 }
 
 /// Everything the verdicts depend on but what is known of ids, and a number for every message; what nobody asked for is

@@ -134,15 +134,19 @@ async fn try_together(
 ) -> Result<Verdicts, StorageError> {
     let mut lost = HashSet::new();
     let (mut races, mut reconnects) = (0, 0);
-    let mut look = Look::BeforeRefusing;
+    let mut look = Look::No;
     loop {
         let mut minted = HashSet::new();
         let error = match accept::attempt(core, lanes, &mut minted, look).await {
-            Ok(verdicts) => return Ok(own(verdicts, lost)),
+            Ok(Some(verdicts)) => return Ok(own(verdicts, lost)),
+            Ok(None) => {
+                look = Look::Yes;
+                continue;
+            }
             Err(error) => error,
         };
         drop(turn.take());
-        look = Look::Always;
+        look = Look::Yes;
         match &error {
             StorageError::Postgres(PostgresError::Raced { .. }) if races < RACES_MAX => races += 1,
             // The answer to a commit may be lost with the connection: whether it was done shows in the

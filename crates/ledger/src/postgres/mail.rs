@@ -42,10 +42,13 @@ impl Stretches {
     }
 }
 
-/// After rows stopped waiting: the stretches they stood in go, where nothing else waits. Locked first, so that of two who
-/// each take one of the last two rows the second sees that both are taken.
-pub(super) async fn done(tx: &Tx, recipients: &[i64], stretches: &[i64]) -> Result<(), StorageError> {
-    if !recipients.is_empty() {
+/// After rows of these recipients and stretches stopped waiting: the stretches go, where nothing else waits. Locked first,
+/// so that of two who each take one of the last two rows the second sees that both are taken.
+pub(super) async fn done(tx: &Tx, mut taken: Vec<(i64, i64)>) -> Result<(), StorageError> {
+    taken.sort_unstable();
+    taken.dedup();
+    if !taken.is_empty() {
+        let (recipients, stretches): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
         tx.all(sql!("mail_lock"), &[&recipients, &stretches]).await?;
         tx.change(sql!("mail_done"), &[&recipients, &stretches]).await?;
     }
@@ -54,14 +57,13 @@ pub(super) async fn done(tx: &Tx, recipients: &[i64], stretches: &[i64]) -> Resu
 
 /// [`done`] for rows of recipient and stretch; those that did not wait name none.
 pub(super) async fn done_of(tx: &Tx, rows: &[Row]) -> Result<(), StorageError> {
-    let (mut recipients, mut stretches) = (Vec::new(), Vec::new());
+    let mut taken = Vec::with_capacity(rows.len());
     for row in rows {
         if let Some(stretch) = row.try_get(1)? {
-            recipients.push(row.try_get(0)?);
-            stretches.push(stretch);
+            taken.push((row.try_get(0)?, stretch));
         }
     }
-    done(tx, &recipients, &stretches).await
+    done(tx, taken).await
 }
 
 #[cfg(test)]

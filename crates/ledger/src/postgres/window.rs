@@ -151,7 +151,7 @@ struct Climbs {
     ended_code: Vec<Option<String>>,
     read_at: Vec<Option<i64>>,
     /// Recipients and stretches of rows that stop waiting.
-    taken: (Vec<i64>, Vec<i64>),
+    taken: Vec<(i64, i64)>,
 }
 
 /// The rungs whose instants are kept, in the order of [`Climbs::instants`].
@@ -202,8 +202,7 @@ impl Climbs {
             && step.is_some()
             && let Some(stretch) = row.try_get(6)?
         {
-            self.taken.0.push(recipient);
-            self.taken.1.push(stretch);
+            self.taken.push((recipient, stretch));
         }
         let place = earlier.unwrap_or_else(|| self.add(message, recipient));
         self.rung[place] = small(step.map_or(held, |step| step.rung).code());
@@ -236,7 +235,7 @@ impl Climbs {
         self.message.len() - 1
     }
 
-    async fn write(&self, tx: &Tx) -> Result<(), StorageError> {
+    async fn write(self, tx: &Tx) -> Result<(), StorageError> {
         if self.message.is_empty() {
             return Ok(());
         }
@@ -245,12 +244,20 @@ impl Climbs {
         tx.change(
             sql!("deliveries_climb"),
             &[
-                message, recipient, rung, delivered, notified, engaged, processed, ended_at, ended_code,
-                read_at,
+                &message,
+                &recipient,
+                &rung,
+                &delivered,
+                &notified,
+                &engaged,
+                &processed,
+                &ended_at,
+                &ended_code,
+                &read_at,
             ],
         )
         .await?;
-        mail::done(tx, &taken.0, &taken.1).await
+        mail::done(tx, taken).await
     }
 }
 

@@ -16,6 +16,6 @@ CROSS JOIN LATERAL (SELECT * FROM message WHERE number = d.message OFFSET 0) m
 JOIN member s ON s.number = m.sender
 JOIN conversation c ON c.number = m.conversation
 WHERE r.home = $1 AND r.removed_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM unnest($3::uuid[], $4::uuid[]) AS u (message, recipient)
-        WHERE u.message = m.id AND u.recipient = r.id)
+    -- NOT IN, which is hashed: whatever is on its way would be looked through for every row.
+    AND (m.id, r.id) NOT IN (SELECT u.message, u.recipient FROM unnest($3::uuid[], $4::uuid[]) AS u (message, recipient))
 ORDER BY m.number, r.number LIMIT $5

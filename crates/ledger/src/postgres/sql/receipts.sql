@@ -10,6 +10,6 @@ CROSS JOIN LATERAL (
 JOIN message m ON m.number = d.message
 JOIN member r ON r.number = d.recipient
 WHERE s.home = $1 AND s.removed_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM unnest($3::uuid[], $4::uuid[]) AS u (message, recipient)
-        WHERE u.message = m.id AND u.recipient = r.id)
+    -- NOT IN, which is hashed: whatever is on its way would be looked through for every row.
+    AND (m.id, r.id) NOT IN (SELECT u.message, u.recipient FROM unnest($3::uuid[], $4::uuid[]) AS u (message, recipient))
 ORDER BY m.number, r.number LIMIT $5
