@@ -3,7 +3,7 @@
 //! - READ COMMITTED with explicit locks: a log's row is locked before a place in it is taken, topics before direct
 //!   conversations and each kind by number, keys of one statement in sorted order.
 //! - Accepts of many callers are one transaction on one of a few connections, their look-ups one statement; see
-//!   `batch` and `lookup`.
+//!   `batch` and `lookup`. Undelivered rows are found by the stretches they stand in; see `mail`.
 //! - Work runs in tasks of its own: a caller that goes away leaves no connection inside a transaction.
 //! - A connection whose transaction did not end is closed, never handed to the next caller.
 //! - A server that does not sync its commits is refused.

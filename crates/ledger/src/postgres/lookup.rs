@@ -1,7 +1,7 @@
 //! Look-ups of ids (B0) of many callers as one statement.
 //!
 //! Whatever waits when a reader is free is asked together; no timer is involved. A look-up only optimises: whether an
-//! id is taken is decided again inside the accept transaction.
+//! id is taken is decided by the key inside the accept transaction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
