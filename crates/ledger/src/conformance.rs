@@ -19,6 +19,7 @@ pub mod link;
 pub mod manage;
 pub mod race;
 pub mod status;
+pub mod stretches;
 pub mod town;
 pub mod wayin;
 pub mod webhook;
@@ -184,6 +185,11 @@ macro_rules! conformance {
                 ce9_a_cursor_below_the_floor_is_told_and_never_skipped_over
                 ce11_a_floor_with_another_id_is_no_place
                 conversations_are_listed_last_active_first
+            ]
+            stretches [
+                mail_that_comes_together_is_one_stretch_until_the_last_is_taken_in_any_order
+                a_pruned_message_and_one_past_its_time_take_their_stretches_along
+                a_row_that_no_stretch_leads_to_is_an_orphan
             ]
             status [
                 a_question_without_a_fence_changes_nothing

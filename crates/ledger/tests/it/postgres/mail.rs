@@ -1,14 +1,11 @@
-//! Stretches of mail on PostgreSQL: written with the rows in them, gone with the last, found after a move, and audited.
+//! Stretches of mail on PostgreSQL: who has one, in which order they are read, and who takes the last row.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use ledger::Via;
 use ledger::conformance::Bench;
-use ledger::conformance::town::{accepted, ack, mail, mentioning, send, text, topic, two_homes};
-use ledger::{Orphan, Via};
+use ledger::conformance::town::{ack, mail, mentioning, send, text, topic, two_homes};
 use model::DeliveryRung;
-use model::admission::days_long;
-use model::limits::UNDELIVERED_DAYS_MAX;
 use tokio::task::JoinSet;
 
 use super::Postgres;
@@ -20,23 +17,6 @@ fn frame(to: &str, ids: std::ops::RangeInclusive<u32>) -> Vec<ledger::Submission
 
 fn numbered(to: &str, id: u32) -> ledger::Submission {
     text(to, &format!("{}-{id}", &to[1..]), "hi")
-}
-
-#[tokio::test]
-async fn what_a_subscriber_gets_together_is_one_stretch_until_the_last_is_taken() {
-    let bench = Postgres::start().await;
-    let (ledger, jane, carl) = two_homes(&bench).await;
-    ledger.create_topic(carl.id(), &topic("t")).await.unwrap();
-    send(&*ledger, &jane, frame("#t", 1..=4)).await;
-    assert_eq!(bench.count("mail").await, 1);
-    let rows = mail(&*ledger, &carl).await;
-    assert_eq!(rows.iter().map(|row| row.history_id).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    for (taken, left) in [(2, vec![0, 1, 3]), (0, vec![1, 3]), (1, vec![3]), (3, vec![])] {
-        ledger.ack(&carl.via(), vec![ack(&rows[taken], DeliveryRung::Delivered)]).await.unwrap();
-        let waiting: Vec<_> = mail(&*ledger, &carl).await.into_iter().map(|row| row.id).collect();
-        assert_eq!(waiting, left.iter().map(|place: &usize| rows[*place].id).collect::<Vec<_>>());
-        assert_eq!(bench.count("mail").await, u64::from(!left.is_empty()));
-    }
 }
 
 #[tokio::test]
@@ -101,33 +81,6 @@ async fn of_many_who_take_the_rows_of_a_stretch_at_once_the_last_takes_the_stret
         takers.join_all().await;
         assert_eq!((mail(&*ledger, &carl).await.len(), bench.count("mail").await), (0, 0), "round {round}");
     }
-}
-
-#[tokio::test]
-async fn a_pruned_message_and_one_past_its_time_take_their_stretches_along() {
-    let bench = Postgres::start().await;
-    let (ledger, jane, carl) = two_homes(&bench).await;
-    accepted(&*ledger, &jane, text("@carl", "1", "hi")).await;
-    bench.advance(Duration::from_secs(1));
-    let now = ledger.now().await.unwrap();
-    assert_eq!(ledger.prune_messages(now, 10).await.unwrap().messages, 1);
-    assert_eq!((bench.count("mail").await, mail(&*ledger, &carl).await.len()), (0, 0));
-    accepted(&*ledger, &jane, text("@carl", "2", "hi")).await;
-    bench.advance(days_long(UNDELIVERED_DAYS_MAX + 1));
-    assert_eq!(ledger.expire_undelivered(10).await.unwrap(), 1);
-    assert_eq!((bench.count("mail").await, mail(&*ledger, &carl).await.len()), (0, 0));
-}
-
-#[tokio::test]
-async fn a_row_that_no_stretch_leads_to_is_an_orphan() {
-    let bench = Postgres::start().await;
-    let (ledger, jane, _) = two_homes(&bench).await;
-    let receipt = accepted(&*ledger, &jane, text("@carl", "1", "hi")).await;
-    let later = ledger.now().await.unwrap() + Duration::from_secs(1);
-    assert_eq!(ledger.orphans(later, 10).await.unwrap(), []);
-    bench.run("DELETE FROM mail").await;
-    let found = ledger.orphans(later, 10).await.unwrap();
-    assert_eq!(found, [Orphan::DeliveryOutsideMail(receipt.broker_message_id)]);
 }
 
 #[tokio::test]
