@@ -9,8 +9,9 @@
 //! Two batches may make one topic while each holds what the other wants; the server undoes one of them, and it is
 //! judged again.
 //!
-//! An id that another transaction commits after it was looked up breaks the key of the dedupe table in the third
-//! step: the batch is undone and judged again.
+//! Callers have asked for their ids before (see `lookup`), so a first try does not ask again. One that comes twice breaks
+//! the key of the dedupe table in the third step: the batch is undone, its ids are looked up, and it is judged again. So
+//! it is before anything is refused: what was accepted before stays so.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

@@ -103,6 +103,8 @@ impl<'a> Columns<'a> {
         created: &HashSet<TopicName>,
         window: DedupeWindow,
     ) -> Self {
+        // One without a number would be answered for and not written.
+        assert!(numbers.len() >= judged.entries.len(), "every message of a batch has drawn a number");
         let mut columns = Self::default();
         let mut unclaimed = created.clone();
         let log = |entry: &Entry<'_>| judged.logs.get(&entry.log).map_or(0, |log| log.number);
