@@ -18,6 +18,7 @@
 //! - A secret is a [`Secret`]: it has no way into a log line.
 //! - This crate decides who may speak, never what is true: it knows no store.
 
+mod alarm;
 pub mod client;
 pub mod follow;
 pub mod guard;

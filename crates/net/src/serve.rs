@@ -7,6 +7,7 @@
 //!   the drain timeout passed. When [`serve`] returns, nothing of the door runs any more.
 
 mod accept;
+mod answers;
 mod census;
 mod connection;
 mod pace;
@@ -16,7 +17,6 @@ mod visit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use model::limits;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +28,7 @@ use connection::Life;
 use visit::Visit;
 
 pub use accept::Door;
+pub use answers::Answers;
 pub use connection::{Caller, Connection};
 pub use strands::spread_over_strands;
 
@@ -59,9 +60,9 @@ pub struct Ended {
     pub cut: usize,
 }
 
-/// Serves `router` at `door` until `stop`, then drains. Every request carries a [`Connection`].
-pub async fn serve(door: Door, router: Router, stop: CancellationToken) -> Ended {
-    let hall = Hall::new(door.bounds, router, stop);
+/// Lets `answers` answer at `door` until `stop`, then drains.
+pub async fn serve(door: Door, answers: impl Answers, stop: CancellationToken) -> Ended {
+    let hall = Hall::new(door.bounds, answers, stop);
     loop {
         let accepted = tokio::select! {
             biased;
@@ -98,18 +99,18 @@ impl Default for Bounds {
 }
 
 /// Where accepted connections live.
-struct Hall {
+struct Hall<A> {
     bounds: Bounds,
-    router: Router,
+    answers: A,
     census: Arc<Census>,
     life: Life,
 }
 
-impl Hall {
-    fn new(bounds: Bounds, router: Router, stop: CancellationToken) -> Self {
+impl<A: Answers> Hall<A> {
+    fn new(bounds: Bounds, answers: A, stop: CancellationToken) -> Self {
         let census = Census::new(bounds.connections_max, bounds.unauthenticated_per_address_max);
         let life = Life { stop, cut: CancellationToken::new(), tasks: TaskTracker::new() };
-        Self { bounds, router, census, life }
+        Self { bounds, answers, census, life }
     }
 
     fn admit(&self, accepted: Accepted) {
@@ -127,9 +128,9 @@ impl Hall {
         let Some(place) = self.census.admit(stranger) else {
             return debug!(?caller, "a connection over the bound was closed");
         };
-        let Self { bounds, router, life, .. } = self;
+        let Self { bounds, answers, life, .. } = self;
         let connection = Connection::new(caller, place, life.clone());
-        let visit = Visit { bounds: *bounds, router: router.clone(), connection, life: life.clone() };
+        let visit = Visit { bounds: *bounds, answers: answers.clone(), connection, life: life.clone() };
         match strands::next() {
             Some(strand) => match stream.detach() {
                 Ok(stream) => drop(life.tasks.spawn_on(visit.serve_detached(stream), strand)),

@@ -27,6 +27,9 @@ const OVERRIDES: [HeaderName; 3] = [
     HeaderName::from_static("x-method-override"),
 ];
 
+const KEY: HeaderName = HeaderName::from_static(KEY_HEADER);
+const LOCAL_TOKEN: HeaderName = HeaderName::from_static(LOCAL_TOKEN_HEADER);
+
 /// Takes away what belongs to this hop alone.
 pub(crate) fn strip_hop(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
@@ -41,7 +44,13 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
             headers.remove(name);
         }
     }
-    for name in &HOP {
+    remove_those(headers, |name| HOP.contains(name));
+}
+
+/// One look at each header: most requests have fewer of them than there are names to look for.
+fn remove_those(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
+    let found: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
+    for name in found {
         headers.remove(name);
     }
 }
@@ -49,11 +58,7 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
 /// Takes away what the upstream must not see of a request: this hop, this door's name and credential, overrides.
 pub(crate) fn strip_request(headers: &mut HeaderMap) {
     strip_hop(headers);
-    headers.remove(HOST);
-    headers.remove(LOCAL_TOKEN_HEADER);
-    for name in &OVERRIDES {
-        headers.remove(name);
-    }
+    remove_those(headers, |name| *name == HOST || *name == LOCAL_TOKEN || OVERRIDES.contains(name));
 }
 
 /// Whether the caller brings a credential of its own for the upstream.
@@ -94,7 +99,7 @@ pub(crate) fn short_text(headers: &HeaderMap, name: &str) -> Option<String> {
 
 /// The caller's key: nothing when it sent none, an error when it is none.
 pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ()> {
-    let mut lines = headers.get_all(KEY_HEADER).iter();
+    let mut lines = headers.get_all(KEY).iter();
     let Some(line) = lines.next() else { return Ok(None) };
     let text = line.to_str().map_err(|_| ())?;
     let fits = !text.is_empty()

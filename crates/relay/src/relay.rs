@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::Router;
-use axum::extract::{Request, State};
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
 use mailbox::relay::{Envelope, Envelopes, Heard, Settled};
 use model::relay::{Move, Status};
 use model::{Clock, Entropy, ErrorCode, limits};
 use net::client::Target;
 use net::respond::Refusal;
-use net::serve::{Caller, Connection};
+use net::serve::{Answers, Caller, Connection};
 use sqlite::StorageError;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -143,8 +144,8 @@ impl Relay {
     }
 
     /// The door for callers: every path is the upstream's.
-    pub fn router(&self) -> Router {
-        Router::new().fallback(pass).with_state(Arc::clone(&self.shared))
+    pub fn callers(&self) -> impl Answers {
+        Callers(Arc::clone(&self.shared))
     }
 
     /// Replays what waits, until `stop`.
@@ -173,14 +174,21 @@ async fn fill(board: &Board, envelopes: &Envelopes) -> Result<(), StorageError> 
     }
 }
 
-/// One request.
-async fn pass(State(shared): State<Arc<Shared>>, connection: Connection, request: Request) -> Response {
-    let key = head::key(request.headers()).ok().flatten();
-    let response = answer(&shared, connection, request).await;
-    if let (Some(key), Some(told)) = (key, unkept(&response)) {
-        shared.unkept.note(key, told, shared.clock.now());
+/// Whoever answers callers. No routes stand between: there is only one, and every request would pay for them.
+#[derive(Clone)]
+struct Callers(Arc<Shared>);
+
+impl Answers for Callers {
+    async fn answer(&self, connection: &Connection, request: http::Request<Incoming>) -> Response {
+        let Self(shared) = self;
+        let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
+        let key = head::key(request.headers()).ok().flatten();
+        let response = answer(shared, connection, request).await;
+        if let (Some(key), Some(told)) = (key, unkept(&response)) {
+            shared.unkept.note(key, told, shared.clock.now());
+        }
+        response
     }
-    response
 }
 
 /// What a caller that hears no is told; whoever asks about its key later hears the same when no envelope does better.
@@ -192,8 +200,8 @@ fn unkept(response: &Response) -> Option<Unkept> {
     }
 }
 
-async fn answer(shared: &Arc<Shared>, connection: Connection, request: Request) -> Response {
-    let lends = match shared.lends(&connection, &request) {
+async fn answer(shared: &Arc<Shared>, connection: &Connection, request: Request) -> Response {
+    let lends = match shared.lends(connection, &request) {
         Ok(lends) => lends,
         Err(refusal) => return refusal.into_response(),
     };
@@ -201,9 +209,14 @@ async fn answer(shared: &Arc<Shared>, connection: Connection, request: Request) 
     let plan = classify(&config.routes, request.method(), request.uri(), headers, config.auth_mode);
     match plan {
         Err(refused) => Refusal::new(ErrorCode::InvalidRequest, refused.to_string()).into_response(),
-        Ok(Plan::Read { resource }) => online::read(shared, request, resource, lends, &connection).await,
-        Ok(Plan::Online { resource, why }) => online::write(shared, request, resource, why, lends).await,
-        Ok(Plan::Queue { route, resource }) => live::write(shared, request, route, resource, lends).await,
+        Ok(Plan::Read { resource }) => online::read(shared, request, resource, lends, connection).await,
+        // Boxed, because a write has longer to go: a read would carry it all along.
+        Ok(Plan::Online { resource, why }) => {
+            Box::pin(online::write(shared, request, resource, why, lends)).await
+        }
+        Ok(Plan::Queue { route, resource }) => {
+            Box::pin(live::write(shared, request, route, resource, lends)).await
+        }
     }
 }
 

@@ -96,23 +96,20 @@ impl Upstream {
         request: Request<Body>,
         timeout: Duration,
     ) -> Result<Response<Incoming>, SendError> {
-        match tokio::time::timeout(timeout, self.pass.send(request)).await {
-            Ok(Ok(answer)) => {
+        match self.pass.send(request, timeout).await {
+            Ok(answer) => {
                 let mut known = self.known();
                 known.breaker.answered();
                 (known.answered_at, known.cause) = (Some(self.clock.now()), None);
                 drop(known);
                 Ok(answer)
             }
-            Ok(Err(ClientError::NotRunning { cause, .. })) => {
+            Err(ClientError::NotRunning { cause, .. }) => {
                 self.unreachable(&cause);
                 Err(SendError::NotSent(cause))
             }
-            Ok(Err(ClientError::BadPath)) => {
-                Err(SendError::NotSent("the path cannot stand in a request".into()))
-            }
-            Ok(Err(error)) => Err(SendError::Lost(error.to_string())),
-            Err(_) => Err(SendError::Lost("no answer in time".to_owned())),
+            Err(ClientError::BadPath) => Err(SendError::NotSent("the path cannot stand in a request".into())),
+            Err(error) => Err(SendError::Lost(error.to_string())),
         }
     }
 

@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension, named_params};
 use sqlite::{Bounds, Db, Freed, Migration, Options, Schema, StorageError};
 
 use super::sql;
+use super::store::{self, Stores};
 use crate::{Condition, OpenError, condition};
 
 /// The tables of the relay's file.
@@ -27,6 +28,7 @@ pub const RELAY_SCHEMA: Schema = Schema {
 pub struct Envelopes {
     pub(super) db: Db,
     pub(super) entropy: Arc<dyn Entropy>,
+    pub(super) stores: Arc<Stores>,
 }
 
 /// A damaged file and where it is kept now.
@@ -47,7 +49,7 @@ impl Envelopes {
     ) -> Result<Self, OpenError> {
         let bounds = Bounds { queue_max: limits::WRITER_QUEUE_MAX, ..Bounds::default() };
         let options = Options::new(path, RELAY_SCHEMA).bounds(bounds).freed(Freed::Zeroed);
-        let envelopes = Self { db: Db::open(options)?, entropy };
+        let envelopes = Self { db: Db::open(options)?, entropy, stores: Arc::new(store::stores()) };
         envelopes.db.write_blocking("relay.recover", move |conn| {
             conn.prepare_cached(sql::RECOVER)?.execute(named_params! {":now": now.as_micros()})?;
             Ok::<_, StorageError>(())

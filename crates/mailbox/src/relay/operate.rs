@@ -248,7 +248,8 @@ fn replace(
         body,
         base,
     };
-    let put = insert(conn, Insert { new, id, lease: None, now, succeeds: Some(old) })?;
+    let row = Insert::instead_of(old, new, id, now);
     // Its key was minted a moment ago: a taken one is no key of ours.
-    put.ok_or(rusqlite::Error::StatementChangedRows(0))
+    let placed = insert(conn, &row)?.ok_or(rusqlite::Error::StatementChangedRows(0))?;
+    Ok(row.placed(placed))
 }

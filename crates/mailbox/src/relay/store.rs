@@ -1,10 +1,12 @@
 //! A write is stored: before it leaves, or because it cannot.
 
+use std::sync::Arc;
+
 use model::relay::{Outcome, Precondition, Status};
 use model::route_class::{OrderKey, RouteClass};
 use model::{Fingerprint, LeaseToken, RowId, Timestamp, limits};
-use rusqlite::{Connection, OptionalExtension, named_params, params};
-use sqlite::StorageError;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use sqlite::{Gathering, StorageError};
 
 use super::row::{Envelope, Response, Source};
 use super::{Envelopes, sql};
@@ -68,6 +70,16 @@ pub enum Stored {
     },
 }
 
+/// Callers that come together are one job.
+pub(super) type Stores = Gathering<Arc<Insert>, Put, StorageError>;
+
+pub(super) fn stores() -> Stores {
+    Gathering::new("relay.store", |conn, asked: &[Arc<Insert>]| {
+        let mut door = Door::open(conn)?;
+        Ok(asked.iter().map(|row| door.store(row)).collect::<rusqlite::Result<_>>()?)
+    })
+}
+
 impl Envelopes {
     /// Stores a write. The answer comes after its commit was synced.
     pub async fn store(
@@ -78,51 +90,53 @@ impl Envelopes {
     ) -> Result<Stored, StorageError> {
         let id = RowId::mint(now, &*self.entropy);
         let lease = (start == Start::Live).then(|| LeaseToken::mint(now, &*self.entropy));
-        let row = Insert { new, id, lease, now, succeeds: None };
-        self.db.write_checked("relay.store", move |conn| Ok(store(conn, row)?)).await
+        let row = Arc::new(Insert::of(new, id, lease, now));
+        match self.db.write_gathered(&self.stores, Arc::clone(&row)).await? {
+            Put::New(placed) => Ok(Stored::New(Box::new(Arc::unwrap_or_clone(row).placed(placed)))),
+            Put::Known(envelope) => {
+                let matches = envelope.fingerprint == row.envelope.fingerprint;
+                Ok(Stored::Known { envelope, matches })
+            }
+        }
     }
-}
-
-fn store(conn: &Connection, row: Insert<'_>) -> rusqlite::Result<Stored> {
-    let (key, fingerprint) = (row.new.idempotency_key.clone(), row.new.fingerprint);
-    if let Some(envelope) = insert(conn, row)? {
-        return Ok(Stored::New(Box::new(envelope)));
-    }
-    let mut find = conn.prepare_cached(sql::FIND_KEY)?;
-    let envelope = find.query_row(named_params! {":key": key}, Envelope::read)?;
-    let matches = envelope.fingerprint == fingerprint;
-    Ok(Stored::Known { envelope: Box::new(envelope), matches })
 }
 
 /// A row about to be written.
-pub(super) struct Insert<'a> {
-    pub(super) new: NewEnvelope,
-    pub(super) id: RowId,
-    pub(super) lease: Option<LeaseToken>,
-    pub(super) now: Timestamp,
+#[derive(Clone)]
+pub(super) struct Insert {
+    /// What every column will hold, but for what only the file knows.
+    envelope: Envelope,
+    chains: bool,
     /// Whose place it takes.
-    pub(super) succeeds: Option<&'a Envelope>,
+    succeeds: Option<u64>,
+    body: Vec<u8>,
+    base: Option<Vec<u8>>,
 }
 
-/// The envelope as it stands now; nothing when its key is taken.
-pub(super) fn insert(conn: &Connection, row: Insert<'_>) -> rusqlite::Result<Option<Envelope>> {
-    let chains = row.new.chains && row.succeeds.is_none();
-    let base = if chains { last_of(conn, &row.new.order_key)? } else { None };
-    let succeeds = row.succeeds.map(|old| old.local_seq);
-    let (mut envelope, body, asked_on) = row.envelope(base);
-    if put(conn, &envelope, succeeds)? == 0 {
-        return Ok(None);
+/// What only the file knows of a new row.
+pub(super) struct Placed {
+    local_seq: u64,
+    base_envelope: Option<RowId>,
+}
+
+/// What became of a row.
+pub(super) enum Put {
+    /// It was written.
+    New(Placed),
+    /// Its key was there before.
+    Known(Box<Envelope>),
+}
+
+impl Insert {
+    /// In the place of `old`, under a key of its own.
+    pub(super) fn instead_of(old: &Envelope, new: NewEnvelope, id: RowId, now: Timestamp) -> Self {
+        let mut row = Self::of(new, id, None, now);
+        row.succeeds = Some(old.local_seq);
+        row.envelope.supersedes = Some(old.envelope_id);
+        row
     }
-    envelope.local_seq = conn.last_insert_rowid().unsigned_abs();
-    conn.prepare_cached(sql::INSERT_BODY)?
-        .execute(named_params! {":seq": envelope.local_seq, ":body": body, ":base": asked_on})?;
-    Ok(Some(envelope))
-}
 
-impl Insert<'_> {
-    /// What every column will hold, the body, and what it was asked on. Its place in the file is only known there.
-    fn envelope(self, base_envelope: Option<RowId>) -> (Envelope, Vec<u8>, Option<Vec<u8>>) {
-        let Self { new, id, lease, now, succeeds } = self;
+    fn of(new: NewEnvelope, id: RowId, lease: Option<LeaseToken>, now: Timestamp) -> Self {
         let live = lease.is_some();
         // Once it may leave at any moment, only an answer can say that it did not.
         let (status, outcome) =
@@ -139,7 +153,7 @@ impl Insert<'_> {
             order_key: new.order_key,
             sent_precondition: new.precondition.clone().filter(|_| live),
             precondition: new.precondition,
-            base_envelope,
+            base_envelope: None,
             source: new.source,
             upstream_id: new.upstream_id,
             status,
@@ -158,54 +172,104 @@ impl Insert<'_> {
             response: Response::default(),
             theirs_etag: None,
             superseded_by: None,
-            supersedes: succeeds.map(|old| old.envelope_id),
+            supersedes: None,
             resolution: None,
             possible_duplicate_of: new.possible_duplicate_of,
             body_bytes: new.body.len() as u64,
         };
-        (envelope, new.body, new.base)
+        Self { envelope, chains: new.chains, succeeds: None, body: new.body, base: new.base }
+    }
+
+    /// The envelope as it stands now.
+    pub(super) fn placed(self, placed: Placed) -> Envelope {
+        let Placed { local_seq, base_envelope } = placed;
+        Envelope { local_seq, base_envelope, ..self.envelope }
     }
 }
 
-/// Rows written: none when the key is taken.
-fn put(conn: &Connection, row: &Envelope, succeeds: Option<u64>) -> rusqlite::Result<usize> {
-    let lease_until = row.lease.map(|_| row.queued_at + limits::RELAY_LEASE);
-    // By place: looking thirty names up costs more than what is done with them.
-    conn.prepare_cached(sql::INSERT)?.execute(params![
-        succeeds,
-        Sql(&row.envelope_id),
-        row.idempotency_key,
-        Sql(&row.fingerprint),
-        row.method,
-        row.path,
-        row.query,
-        Sql(&row.route_class),
-        row.order_key.scope(),
-        Sql(&row.order_key),
-        row.order_key.is_barrier(),
-        Sql(&row.precondition),
-        Sql(&row.base_envelope),
-        row.source.agent,
-        row.source.session,
-        row.source.principal,
-        row.upstream_id,
-        Sql(&row.status),
-        Sql(&row.outcome),
-        row.attempts,
-        Sql(&row.queued_at),
-        Sql(&row.lease),
-        Sql(&lease_until),
-        Sql(&row.created_at),
-        Sql(&row.first_attempt_at),
-        Sql(&row.sent_precondition),
-        Sql(&row.possible_duplicate_of),
-        Sql(&row.supersedes),
-        row.body_bytes,
-    ])
+/// Writes a row inside a job of the caller's; nothing when its key is taken.
+pub(super) fn insert(conn: &Connection, row: &Insert) -> rusqlite::Result<Option<Placed>> {
+    Door::open(conn)?.insert(row)
 }
 
-fn last_of(conn: &Connection, key: &OrderKey) -> rusqlite::Result<Option<RowId>> {
-    conn.prepare_cached(sql::LAST_OF_KEY)?
-        .query_row(named_params! {":order_key": Sql(key)}, |row| get(row, "envelope_id"))
-        .optional()
+/// The statements of a store, looked up once for all who come together.
+struct Door<'conn> {
+    conn: &'conn Connection,
+    last_of_key: CachedStatement<'conn>,
+    insert: CachedStatement<'conn>,
+    insert_body: CachedStatement<'conn>,
+    find_key: CachedStatement<'conn>,
+}
+
+impl<'conn> Door<'conn> {
+    fn open(conn: &'conn Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            conn,
+            last_of_key: conn.prepare_cached(sql::LAST_OF_KEY)?,
+            insert: conn.prepare_cached(sql::INSERT)?,
+            insert_body: conn.prepare_cached(sql::INSERT_BODY)?,
+            find_key: conn.prepare_cached(sql::FIND_KEY)?,
+        })
+    }
+
+    fn store(&mut self, row: &Insert) -> rusqlite::Result<Put> {
+        if let Some(placed) = self.insert(row)? {
+            return Ok(Put::New(placed));
+        }
+        let known = self.find_key.query_row(params![row.envelope.idempotency_key], Envelope::read)?;
+        Ok(Put::Known(Box::new(known)))
+    }
+
+    fn insert(&mut self, row: &Insert) -> rusqlite::Result<Option<Placed>> {
+        let base_envelope = if row.chains { self.last_of(&row.envelope.order_key)? } else { None };
+        if self.put(row, base_envelope)? == 0 {
+            return Ok(None);
+        }
+        let local_seq = self.conn.last_insert_rowid().unsigned_abs();
+        self.insert_body.execute(params![local_seq, row.body, row.base])?;
+        Ok(Some(Placed { local_seq, base_envelope }))
+    }
+
+    /// The write that one under this key waits behind.
+    fn last_of(&mut self, key: &OrderKey) -> rusqlite::Result<Option<RowId>> {
+        self.last_of_key.query_row(params![Sql(key)], |row| get(row, "envelope_id")).optional()
+    }
+
+    /// Rows written: none when the key is taken.
+    fn put(&mut self, row: &Insert, base_envelope: Option<RowId>) -> rusqlite::Result<usize> {
+        let Insert { envelope: row, succeeds, .. } = row;
+        let lease_until = row.lease.map(|_| row.queued_at + limits::RELAY_LEASE);
+        // By place: looking thirty names up costs more than what is done with them.
+        self.insert.execute(params![
+            succeeds,
+            Sql(&row.envelope_id),
+            row.idempotency_key,
+            Sql(&row.fingerprint),
+            row.method,
+            row.path,
+            row.query,
+            Sql(&row.route_class),
+            row.order_key.scope(),
+            Sql(&row.order_key),
+            row.order_key.is_barrier(),
+            Sql(&row.precondition),
+            Sql(&base_envelope),
+            row.source.agent,
+            row.source.session,
+            row.source.principal,
+            row.upstream_id,
+            Sql(&row.status),
+            Sql(&row.outcome),
+            row.attempts,
+            Sql(&row.queued_at),
+            Sql(&row.lease),
+            Sql(&lease_until),
+            Sql(&row.created_at),
+            Sql(&row.first_attempt_at),
+            Sql(&row.sent_precondition),
+            Sql(&row.possible_duplicate_of),
+            Sql(&row.supersedes),
+            row.body_bytes,
+        ])
+    }
 }

@@ -9,12 +9,14 @@ mod idle;
 mod line;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
+use tokio::time::{Instant, timeout_at};
 
 use super::answer::innermost;
 use super::dial::Dial;
@@ -40,22 +42,30 @@ impl Pass {
         Self { dial: Dial::new(target.clone(), trust), target, host, idle: Arc::default() }
     }
 
-    /// Sends `request`, whose address is only a path and query: they follow the door's own. No bound of time is
-    /// set here. `NotRunning` means that no byte of it left.
-    pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, ClientError> {
+    /// Sends `request`, whose address is only a path and query: they follow the door's own. Its answer has to begin
+    /// within `answer_max`. `NotRunning` means that no byte of it left.
+    pub async fn send(
+        &self,
+        mut request: Request<Body>,
+        answer_max: Duration,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let due_at = Instant::now() + answer_max;
         let address = self.address(request.uri())?;
         *request.uri_mut() = address;
         request.headers_mut().insert(HOST, self.host.clone());
         while let Some(line) = self.idle.take() {
-            match line.ask(request, &self.idle).await {
+            match line.ask(request, due_at, &self.idle).await {
                 Ok(answer) => return Ok(answer),
                 Err(Unanswered::Unsent(back, _)) => request = *back,
                 Err(Unanswered::Lost(error)) => return Err(broken(&error)),
+                Err(Unanswered::Late) => return Err(ClientError::Timeout),
             }
         }
-        let line = self.connect().await?;
-        line.ask(request, &self.idle).await.map_err(|error| match error {
+        // Apart, because it is rare and long: every request would carry it along.
+        let line = Box::pin(self.connect(due_at)).await?;
+        line.ask(request, due_at, &self.idle).await.map_err(|error| match error {
             Unanswered::Unsent(_, error) | Unanswered::Lost(error) => broken(&error),
+            Unanswered::Late => ClientError::Timeout,
         })
     }
 
@@ -64,8 +74,10 @@ impl Pass {
         &self.target
     }
 
-    async fn connect(&self) -> Result<Line, ClientError> {
-        let stream = self.dial.line().await.map_err(|error| {
+    async fn connect(&self, due_at: Instant) -> Result<Line, ClientError> {
+        let dialled = timeout_at(due_at, self.dial.line()).await;
+        let dialled = dialled.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+        let stream = dialled.map_err(|error| {
             let cause = match error.kind() {
                 std::io::ErrorKind::TimedOut => "connecting took too long".to_owned(),
                 _ => innermost(&error).to_string(),

@@ -31,8 +31,7 @@ pub enum Caller {
     },
 }
 
-/// The connection a request came on. An extractor; in the extensions of every request that [`super::serve`]
-/// hands on.
+/// The connection a request came on. An extractor; in the extensions of every request that a router is asked.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer};
 
+use crate::alarm::Alarm;
 use crate::watched::Heard;
 
 /// The timer of one connection.
@@ -26,12 +27,11 @@ pub(super) struct Pace {
     watch: Arc<Mutex<Watch>>,
 }
 
-/// The connection's one alarm. Each request has another due time, which costs a number; the alarm itself is set
-/// anew only when it rings too early.
+/// One for all requests of the connection.
 #[derive(Default)]
 struct Watch {
     greeted: bool,
-    alarm: Option<Pin<Box<tokio::time::Sleep>>>,
+    alarm: Alarm,
 }
 
 /// Fires when the head is late.
@@ -72,23 +72,6 @@ impl Pace {
     }
 }
 
-impl Watch {
-    /// Whether `due_at` has passed; if not, the task is woken then at the latest.
-    fn is_past(&mut self, due_at: tokio::time::Instant, cx: &mut Context<'_>) -> Poll<()> {
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due_at)));
-        if alarm.deadline() > due_at {
-            alarm.as_mut().reset(due_at);
-        }
-        while alarm.as_mut().poll(cx).is_ready() {
-            if alarm.deadline() >= due_at {
-                return Poll::Ready(());
-            }
-            alarm.as_mut().reset(due_at);
-        }
-        Poll::Pending
-    }
-}
-
 impl Timer for Pace {
     fn sleep(&self, _: Duration) -> Pin<Box<dyn Sleep>> {
         Box::pin(self.head_late())
@@ -116,6 +99,6 @@ impl Future for HeadLate {
             self.awaited = Awaited::Head(tokio::time::Instant::now() + self.pace.header_timeout);
         }
         let (Awaited::FirstByte(due_at) | Awaited::Head(due_at)) = self.awaited;
-        self.pace.watch().is_past(due_at, cx)
+        self.pace.watch().alarm.is_past(due_at, cx)
     }
 }

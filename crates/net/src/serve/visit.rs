@@ -4,8 +4,6 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 
-use axum::Router;
-use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::CONNECTION;
 use http::{HeaderValue, Request};
@@ -17,10 +15,10 @@ use model::{ErrorCode, limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tower::ServiceExt;
 use tracing::debug;
 
 use super::accept::{Detached, Stream};
+use super::answers::Answers;
 use super::connection::Life;
 use super::pace::Pace;
 use super::{Bounds, Connection};
@@ -29,14 +27,14 @@ use crate::tls::Identity;
 use crate::watched::{Heard, Watched};
 
 /// What serving one connection needs.
-pub(super) struct Visit {
+pub(super) struct Visit<A> {
     pub(super) bounds: Bounds,
-    pub(super) router: Router,
+    pub(super) answers: A,
     pub(super) connection: Connection,
     pub(super) life: Life,
 }
 
-impl Visit {
+impl<A: Answers> Visit<A> {
     /// A connection that was accepted on another runtime.
     pub(super) async fn serve_detached(self, stream: Detached) {
         match stream.attach() {
@@ -70,11 +68,11 @@ impl Visit {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { bounds, router, connection, life } = self;
+        let Self { bounds, answers, connection, life } = self;
         let heard = Heard::default();
         let pace = Pace::new(bounds.header_timeout, bounds.idle_timeout, heard.clone());
         let stream = TokioIo::new(Watched::new(stream, heard, bounds.stall_timeout));
-        let answer = service_fn(move |request| answer(router.clone(), connection.clone(), request));
+        let answer = service_fn(move |request| answer(answers.clone(), connection.clone(), request));
         let serving = http1::Builder::new()
             .timer(pace)
             .header_read_timeout(bounds.header_timeout)
@@ -100,8 +98,8 @@ impl Visit {
     }
 }
 
-async fn answer(
-    router: Router,
+async fn answer<A: Answers>(
+    answers: A,
     connection: Connection,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
@@ -110,9 +108,7 @@ async fn answer(
         refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return Ok(refused);
     }
-    let mut request = request.map(Body::new);
-    request.extensions_mut().insert(connection);
-    router.oneshot(request).await
+    Ok(answers.answer(&connection, request).await)
 }
 
 /// As long as the head was on the line, but for blanks nobody needs.

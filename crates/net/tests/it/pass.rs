@@ -1,10 +1,13 @@
 //! Requests handed on: which connection they leave on, and what becomes of it.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
 use axum::routing::{get, post};
 use http::{Method, Request};
 use http_body_util::BodyExt;
+use model::limits;
 use net::client::{ClientError, Pass, Target};
 use net::serve::{Bounds, Caller, Connection};
 use tokio::net::TcpListener;
@@ -35,7 +38,7 @@ fn to(address: std::net::SocketAddr) -> Pass {
 
 async fn asked(pass: &Pass, method: Method, path: &str, body: impl Into<Body>) -> String {
     let request = Request::builder().method(method).uri(path).body(body.into()).unwrap();
-    let answer = pass.send(request).await.unwrap();
+    let answer = pass.send(request, limits::ANSWER_TIMEOUT).await.unwrap();
     String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
@@ -94,9 +97,33 @@ async fn nobody_there_is_told_apart_from_an_answer_that_did_not_come() {
     let pass = to(listener.local_addr().unwrap());
     let request = || Request::builder().uri("/").body(Body::empty()).unwrap();
     let cut = async { drop(Line(listener.accept().await.unwrap().0)) };
-    let (lost, ()) = tokio::join!(pass.send(request()), cut);
+    let (lost, ()) = tokio::join!(pass.send(request(), limits::ANSWER_TIMEOUT), cut);
     assert!(matches!(lost, Err(ClientError::Broken(_))), "{lost:?}");
     drop(listener);
-    let nobody = pass.send(request()).await;
+    let nobody = pass.send(request(), limits::ANSWER_TIMEOUT).await;
     assert!(matches!(nobody, Err(ClientError::NotRunning { .. })), "{nobody:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_begin_in_time_is_waited_for_no_longer_on_a_new_connection_or_a_kept_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let pass = to(listener.local_addr().unwrap());
+    let request = || Request::builder().uri("/").body(Body::empty()).unwrap();
+    let silent = async {
+        let mut kept = Line(listener.accept().await.unwrap().0);
+        kept.until("\r\n\r\n").await;
+        kept.say("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        // Two requests are heard and not answered, on this connection and on another.
+        kept.until("\r\n\r\n").await;
+        let mut new = Line(listener.accept().await.unwrap().0);
+        new.until("\r\n\r\n").await;
+    };
+    let asking = async {
+        assert_eq!(asked(&pass, Method::GET, "/", "").await, "ok");
+        for _ in 0..2 {
+            let late = pass.send(request(), Duration::from_millis(50)).await;
+            assert!(matches!(late, Err(ClientError::Timeout)), "{late:?}");
+        }
+    };
+    tokio::join!(silent, asking);
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use model::{Clock, OsEntropy, SystemClock};
+use model::{Clock, OsEntropy, SystemClock, limits};
 use net::client::{Pass, Target};
-use net::serve::{Door, serve};
+use net::serve::{Answers, Door, serve};
 use relay::{Config, Relay};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -88,17 +88,9 @@ impl Stage {
             Relay::open(self.config.clone(), Arc::clone(&self.clock), Arc::new(OsEntropy)).await.unwrap();
         let stop = CancellationToken::new();
         let mut tasks = Vec::new();
-        let mut door = async |router| {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
-            let stop = stop.clone();
-            tasks.push(tokio::spawn(async move {
-                serve(Door::tcp(listener), router, stop).await;
-            }));
-            address
-        };
-        let address = door(relay.router()).await;
-        let operator = door(relay::operator_router(&relay)).await;
+        let (address, callers) = door(relay.callers(), &stop).await;
+        let (operator, operators) = door(relay::operator_router(&relay), &stop).await;
+        tasks.extend([callers, operators]);
         let (drained, ended) = (relay.clone(), stop.clone());
         tasks.push(tokio::spawn(async move { drained.drain(ended).await }));
         let to = |address| Pass::to(Target::of_url(&format!("http://{address}")).unwrap(), None);
@@ -122,7 +114,7 @@ impl Stage {
     }
 
     pub async fn raw(&self, request: Request<Body>) -> http::Response<hyper::body::Incoming> {
-        self.running.as_ref().unwrap().callers.send(request).await.unwrap()
+        self.running.as_ref().unwrap().callers.send(request, limits::ANSWER_TIMEOUT).await.unwrap()
     }
 
     pub async fn call(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Told {
@@ -139,7 +131,8 @@ impl Stage {
 
     pub async fn operate(&self, method: Method, path: &str, body: &str) -> Told {
         let operators = &self.running.as_ref().unwrap().operators;
-        told(operators.send(request(method, &format!("/v1/relay{path}"), &[], body)).await.unwrap()).await
+        let request = request(method, &format!("/v1/relay{path}"), &[], body);
+        told(operators.send(request, limits::ANSWER_TIMEOUT).await.unwrap()).await
     }
 
     pub async fn status(&self) -> Value {
@@ -189,6 +182,12 @@ impl Stage {
             Err(_) => panic!("still queued: {}", self.status().await),
         }
     }
+}
+
+async fn door(answers: impl Answers, stop: &CancellationToken) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, stop) = (listener.local_addr().unwrap(), stop.clone());
+    (address, tokio::spawn(async move { let _ = serve(Door::tcp(listener), answers, stop).await; }))
 }
 
 pub fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {

@@ -10,8 +10,10 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
 
 use super::idle::Idle;
+use crate::alarm::Alarm;
 use crate::client::dial;
 
 /// A connection that nobody but its holder drives.
@@ -19,6 +21,7 @@ pub(super) struct Line {
     sender: SendRequest<Body>,
     /// Nothing once it ended.
     driving: Option<Driving>,
+    alarm: Alarm,
 }
 
 type Driving = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
@@ -29,19 +32,23 @@ pub(super) enum Unanswered {
     Unsent(Box<Request<Body>>, hyper::Error),
     /// It may have left.
     Lost(hyper::Error),
+    /// The same, and nothing came back in time.
+    Late,
 }
 
 impl Line {
     pub(super) async fn over(stream: TokioIo<dial::Line>) -> hyper::Result<Self> {
         let (sender, connection) = http1::handshake(stream).await?;
         // A change of protocols is fulfilled by the poll that reads the answer.
-        Ok(Self { sender, driving: Some(Box::pin(connection.with_upgrades())) })
+        let driving = Box::pin(connection.with_upgrades());
+        Ok(Self { sender, driving: Some(driving), alarm: Alarm::default() })
     }
 
-    /// Asks, and waits for the answer's head. Afterwards the connection goes back to `idle` by itself.
+    /// Asks, and waits for the answer's head until `due_at`. Afterwards the connection goes back to `idle` by itself.
     pub(super) async fn ask(
         mut self,
         request: Request<Body>,
+        due_at: Instant,
         idle: &Arc<Idle>,
     ) -> Result<Response<Incoming>, Unanswered> {
         // Only driving the connection makes the answer ready, and it is looked at after each step of that. So it
@@ -50,14 +57,18 @@ impl Line {
         let mut answer = pin!(tokio::task::unconstrained(self.sender.try_send_request(request)));
         let answer = poll_fn(|cx| {
             self.drive(cx);
-            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(answer) => Poll::Ready(Some(answer)),
+                Poll::Pending => self.alarm.is_past(due_at, cx).map(|()| None),
+            }
         });
         match answer.await {
-            Ok(answer) => {
+            Some(Ok(answer)) => {
                 self.give_back(idle);
                 Ok(answer)
             }
-            Err(mut error) => Err(match error.take_message() {
+            None => Err(Unanswered::Late),
+            Some(Err(mut error)) => Err(match error.take_message() {
                 Some(request) => Unanswered::Unsent(Box::new(request), error.into_error()),
                 None => Unanswered::Lost(error.into_error()),
             }),

@@ -70,7 +70,7 @@ impl Role {
     pub async fn run(self, stop: CancellationToken) {
         let Self { relay, listener, operator, lock, .. } = self;
         tokio::join!(
-            serve(Door::tcp(listener).with_bounds(bounds()), relay.router(), stop.clone()),
+            serve(Door::tcp(listener).with_bounds(bounds()), relay.callers(), stop.clone()),
             serve(Door::unix(operator), relay::operator_router(&relay), stop.clone()),
             relay.drain(stop.clone()),
         );
