@@ -4,13 +4,16 @@ use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderValue, Request, StatusCode};
+use http::{HeaderName, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio_util::sync::CancellationToken;
 use wire::relay::RELAY_HEADER;
 
 use crate::head;
+
+const RELAY: HeaderName = HeaderName::from_static(RELAY_HEADER);
+const FORWARDED: HeaderValue = HeaderValue::from_static("forwarded");
 
 /// The upstream's answer as it is, marked as forwarded.
 pub(crate) fn answer<B>(answer: http::Response<B>) -> Response
@@ -19,7 +22,7 @@ where
 {
     let (mut parts, body) = answer.into_parts();
     head::strip_hop(&mut parts.headers);
-    parts.headers.insert(RELAY_HEADER, HeaderValue::from_static("forwarded"));
+    parts.headers.insert(RELAY, FORWARDED);
     Response::from_parts(parts, Body::new(body))
 }
 
@@ -55,7 +58,7 @@ pub(crate) fn switch(
     });
     let (mut parts, _) = upstream.into_parts();
     head::strip_hop(&mut parts.headers);
-    parts.headers.insert(RELAY_HEADER, HeaderValue::from_static("forwarded"));
+    parts.headers.insert(RELAY, FORWARDED);
     parts.status = StatusCode::SWITCHING_PROTOCOLS;
     if let Some(protocol) = protocol {
         ask_upgrade(&mut parts.headers, protocol);

@@ -32,17 +32,18 @@ const LOCAL_TOKEN: HeaderName = HeaderName::from_static(LOCAL_TOKEN_HEADER);
 
 /// Takes away what belongs to this hop alone.
 pub(crate) fn strip_hop(headers: &mut HeaderMap) {
-    if headers.contains_key(CONNECTION) {
-        let named: Vec<HeaderName> = headers
-            .get_all(CONNECTION)
-            .iter()
-            .filter_map(|line| line.to_str().ok())
-            .flat_map(|line| line.split(','))
-            .filter_map(|name| name.trim().parse().ok())
-            .collect();
-        for name in named {
-            headers.remove(name);
-        }
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        // What nearly every answer says, and a header of its hop in any case.
+        .filter(|name| !name.eq_ignore_ascii_case("keep-alive"))
+        .filter_map(|name| name.parse().ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
     }
     remove_those(headers, |name| HOP.contains(name));
 }

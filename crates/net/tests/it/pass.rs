@@ -117,6 +117,7 @@ async fn an_answer_that_does_not_begin_in_time_is_waited_for_no_longer_on_a_new_
         kept.until("\r\n\r\n").await;
         let mut new = Line(listener.accept().await.unwrap().0);
         new.until("\r\n\r\n").await;
+        (kept, new)
     };
     let asking = async {
         assert_eq!(asked(&pass, Method::GET, "/", "").await, "ok");
@@ -125,5 +126,5 @@ async fn an_answer_that_does_not_begin_in_time_is_waited_for_no_longer_on_a_new_
             assert!(matches!(late, Err(ClientError::Timeout)), "{late:?}");
         }
     };
-    tokio::join!(silent, asking);
+    let (_open, ()) = tokio::join!(silent, asking);
 }

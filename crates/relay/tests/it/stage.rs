@@ -187,7 +187,12 @@ impl Stage {
 async fn door(answers: impl Answers, stop: &CancellationToken) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, stop) = (listener.local_addr().unwrap(), stop.clone());
-    (address, tokio::spawn(async move { let _ = serve(Door::tcp(listener), answers, stop).await; }))
+    (
+        address,
+        tokio::spawn(async move {
+            let _ = serve(Door::tcp(listener), answers, stop).await;
+        }),
+    )
 }
 
 pub fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
