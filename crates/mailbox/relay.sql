@@ -67,6 +67,7 @@ CREATE INDEX envelope_review ON envelope (status, scope) WHERE status > 2;
 CREATE INDEX envelope_done ON envelope (ended_at) WHERE status = 2;
 CREATE INDEX envelope_inflight ON envelope (lease_until) WHERE status = 1;
 CREATE INDEX envelope_age ON envelope (queued_at) WHERE status = 0 AND ending IS NULL;
+CREATE INDEX envelope_ending ON envelope (place, local_seq) WHERE status = 0 AND ending IS NOT NULL;
 
 CREATE TABLE envelope_body (
     local_seq INTEGER PRIMARY KEY,

@@ -122,10 +122,10 @@ fn refuse_pages(
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<(), Refusal> {
-    let refused = Err(Refusal::plain(ErrorCode::OriginRefused));
+    let refused = || Err(Refusal::plain(ErrorCode::OriginRefused));
     // The own page never asks permission first; whoever does is another one.
     if method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
-        return refused;
+        return refused();
     }
     let mut lines = headers.get_all(ORIGIN).iter();
     let Some(origin) = lines.next() else { return Ok(()) };
@@ -133,7 +133,7 @@ fn refuse_pages(
         (Origins::Own, Some(site)) => lines.next().is_none() && site.is_origin(origin.as_bytes()),
         (Origins::Own, None) | (Origins::None, _) => false,
     };
-    if own { Ok(()) } else { refused }
+    if own { Ok(()) } else { refused() }
 }
 
 fn refuse_token_in(uri: &Uri) -> Result<(), Refusal> {

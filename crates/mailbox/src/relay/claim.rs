@@ -10,6 +10,9 @@ use super::settle::{End, end};
 use super::{Envelopes, one, sql};
 use crate::column::{Sql, get};
 
+/// Rows at the head of the queue among which enough are found when many keys wait.
+const NEAR: usize = 8 * limits::RELAY_LANES_MAX;
+
 /// What the drainer got.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
@@ -62,11 +65,7 @@ fn take(
 ) -> rusqlite::Result<Claims> {
     conn.prepare_cached(sql::LEASES_OVER)?.execute(named_params! {":now": Sql(&now)})?;
     let mut claims = Claims { expired: expire(conn, now)?, ..Claims::default() };
-    let candidates: Vec<Envelope> = conn
-        .prepare_cached(sql::CLAIM_CANDIDATES)?
-        .query_map(named_params! {":now": Sql(&now), ":limit": rows_max}, Envelope::read)?
-        .collect::<rusqlite::Result<_>>()?;
-    for envelope in candidates {
+    for envelope in candidates(conn, now, rows_max)? {
         let lease = LeaseToken::mint(now, entropy);
         claims.taken.push(lease_out(conn, envelope, lease, now)?);
     }
@@ -77,6 +76,19 @@ fn take(
             .map(Timestamp::from_micros);
     }
     Ok(claims)
+}
+
+/// Oldest first.
+fn candidates(conn: &Connection, now: Timestamp, rows_max: usize) -> rusqlite::Result<Vec<Envelope>> {
+    let mut statement = conn.prepare_cached(sql::CLAIM_CANDIDATES)?;
+    let mut found = |every_key: bool| -> rusqlite::Result<Vec<Envelope>> {
+        let asked = named_params! {
+            ":every_key": every_key, ":near": NEAR, ":now": Sql(&now), ":limit": rows_max,
+        };
+        statement.query_map(asked, Envelope::read)?.collect()
+    };
+    let near = found(false)?;
+    if near.len() < rows_max { found(true) } else { Ok(near) }
 }
 
 fn lease_out(

@@ -19,6 +19,7 @@ pub const RELAY_SCHEMA: Schema = Schema {
         Migration { number: 2, name: "over", sql: include_str!("migrations/0002_over.sql") },
         Migration { number: 3, name: "barriers", sql: include_str!("migrations/0003_barriers.sql") },
         Migration { number: 4, name: "base", sql: include_str!("migrations/0004_base.sql") },
+        Migration { number: 5, name: "ending", sql: include_str!("migrations/0005_ending.sql") },
     ],
     sum: include_str!("../../relay.sql"),
 };

@@ -9,12 +9,12 @@ use model::ErrorCode;
 use crate::respond::Refusal;
 
 pub(super) fn refuse_other_than_json(request: &Request) -> Result<(), Refusal> {
-    let refused = Err(Refusal::plain(ErrorCode::UnsupportedMediaType));
+    let refused = || Err(Refusal::plain(ErrorCode::UnsupportedMediaType));
     // Compressed, a small request could become a large one behind every bound.
     if request.headers().contains_key(CONTENT_ENCODING) {
-        return refused;
+        return refused();
     }
-    if request.body().is_end_stream() || is_json(request.headers()) { Ok(()) } else { refused }
+    if request.body().is_end_stream() || is_json(request.headers()) { Ok(()) } else { refused() }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
