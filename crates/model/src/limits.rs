@@ -327,10 +327,11 @@ pub const TAIL_ROWS_MAX: usize = 1_024;
 pub const TAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Followers that are served before the answer to whoever wrote; more are a crowd, which the answer need not wait for.
 pub const FOLLOWERS_FEW: usize = 16;
-/// For each follower of a crowd, between two hand-overs: about what one takes of a processor.
-pub const HAND_OVER_PAUSE_EACH: Duration = Duration::from_micros(10);
+/// For each follower of a crowd, between two hand-overs: some times what one takes of a processor, so that most of it
+/// is left to those who write. A message after a quiet while goes out at once.
+pub const HAND_OVER_PAUSE_EACH: Duration = Duration::from_micros(30);
 /// The longest such pause.
-pub const HAND_OVER_PAUSE_MAX: Duration = Duration::from_millis(5);
+pub const HAND_OVER_PAUSE_MAX: Duration = Duration::from_millis(20);
 /// Between two looks at the heads of followed logs: commits elsewhere cost a follower at most this.
 pub const HEADS_LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Between two checks that a subscriber's credential still holds.

@@ -36,7 +36,7 @@ struct Scale {
 const FULL: Scale = Scale {
     rounds: 5,
     paced_seconds: 2,
-    crowds: [(100, 4_000), (1_000, 500)],
+    crowds: [(100, 20_000), (1_000, 4_000)],
     stalled: stalled::Scale { rounds: 5, followers: 100, messages: 200 },
     long_messages: 100_000,
 };

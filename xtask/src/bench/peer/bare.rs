@@ -1,7 +1,8 @@
 //! A WebSocket server that does nothing but fan out: frames are made once, and what waits for a connection together is
 //! written together. It gets its messages as the product does, from callers that wait for each answer; it looks at none
-//! of them and keeps none.
+//! of them and keeps none. It has no log to catch up from, so callers wait for connections that are far behind.
 
+use model::limits;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,10 @@ use testkit::wait_for;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::broadcast;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
-/// Frames a connection may be behind; a round has fewer.
-const BEHIND_MAX: usize = 8_192;
+/// Frames a connection may be behind before callers wait: as far as the product's memory of a log reaches.
+const BEHIND_MAX: usize = limits::TAIL_ROWS_MAX;
 /// Frames written together.
 const TOGETHER: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,7 +21,13 @@ const SWITCHED: &str =
     "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
 const TAKEN: &str = "HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
-type Frames = broadcast::Sender<Arc<[u8]>>;
+type Frames = broadcast::Sender<Arc<Frame>>;
+
+/// One frame for all; its place is free again when the last connection took it.
+struct Frame {
+    bytes: Vec<u8>,
+    _place: OwnedSemaphorePermit,
+}
 
 /// On a runtime of its own; ends with its handle.
 pub struct BareServer {
@@ -36,9 +43,10 @@ impl BareServer {
         let frames = Frames::new(BEHIND_MAX);
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let (address, sender) = (listener.local_addr()?, frames.clone());
+        let places = Arc::new(Semaphore::new(BEHIND_MAX));
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, sender.clone(), frame_bytes));
+                tokio::spawn(serve(stream, sender.clone(), places.clone(), frame_bytes));
             }
         });
         Ok(Self { address, frames, _runtime: runtime })
@@ -55,7 +63,7 @@ impl BareServer {
     }
 }
 
-async fn serve(stream: TcpStream, frames: Frames, frame_bytes: usize) -> Option<()> {
+async fn serve(stream: TcpStream, frames: Frames, places: Arc<Semaphore>, frame_bytes: usize) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut stream = BufReader::new(stream);
     let mut head = Vec::new();
@@ -63,7 +71,7 @@ async fn serve(stream: TcpStream, frames: Frames, frame_bytes: usize) -> Option<
         stream.read_until(b'\n', &mut head).await.ok().filter(|read| *read > 0)?;
     }
     if head.starts_with(b"POST") {
-        return take(stream, head, &frames, frame_bytes).await;
+        return take(stream, head, &frames, &places, frame_bytes).await;
     }
     let waiting = frames.subscribe();
     let mut stream = stream.into_inner();
@@ -76,13 +84,15 @@ async fn take(
     mut stream: BufReader<TcpStream>,
     mut head: Vec<u8>,
     frames: &Frames,
+    places: &Arc<Semaphore>,
     frame_bytes: usize,
 ) -> Option<()> {
     loop {
         let mut body = vec![0; length_in(&head)?];
         stream.read_exact(&mut body).await.ok()?;
         // Without listeners nobody is told.
-        let _ = frames.send(frame(frame_bytes));
+        let _place = places.clone().acquire_owned().await.ok()?;
+        let _ = frames.send(Arc::new(Frame { bytes: frame(frame_bytes), _place }));
         stream.get_mut().write_all(TAKEN.as_bytes()).await.ok()?;
         head.clear();
         while !head.ends_with(b"\r\n\r\n") {
@@ -92,13 +102,13 @@ async fn take(
 }
 
 /// Made once, for all.
-fn frame(bytes: usize) -> Arc<[u8]> {
+fn frame(bytes: usize) -> Vec<u8> {
     const HEAD: usize = 4;
     let length = u16::try_from(bytes - HEAD).expect("a benchmark's message is short");
     let mut frame = vec![b'x'; bytes];
     frame[..2].copy_from_slice(&[0x81, 126]);
     frame[2..HEAD].copy_from_slice(&length.to_be_bytes());
-    frame.into()
+    frame
 }
 
 fn length_in(head: &[u8]) -> Option<usize> {
@@ -106,14 +116,14 @@ fn length_in(head: &[u8]) -> Option<usize> {
     head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()
 }
 
-async fn fan_out(mut stream: TcpStream, mut waiting: broadcast::Receiver<Arc<[u8]>>) -> Option<()> {
+async fn fan_out(mut stream: TcpStream, mut waiting: broadcast::Receiver<Arc<Frame>>) -> Option<()> {
     let mut together = Vec::new();
     loop {
         together.clear();
-        together.extend_from_slice(&waiting.recv().await.ok()?);
+        together.extend_from_slice(&waiting.recv().await.ok()?.bytes);
         for _ in 1..TOGETHER {
             match waiting.try_recv() {
-                Ok(frame) => together.extend_from_slice(&frame),
+                Ok(frame) => together.extend_from_slice(&frame.bytes),
                 Err(_) => break,
             }
         }
