@@ -69,6 +69,26 @@ pub struct RouteTable {
 struct Compiled {
     route: Route,
     segments: Vec<Segment>,
+    order: Order,
+}
+
+/// A line's `order`, taken apart once: every request asks for its resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Order {
+    /// Kept over the caller's session.
+    Session,
+    /// Over every resource of a kind.
+    Every { scope: String },
+    /// Over one resource of a kind.
+    One { scope: String, named_by: Vec<Part> },
+}
+
+/// A piece of a resource's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// This segment of the path.
+    Segment(usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +139,10 @@ impl NormalPath {
     pub fn parse(path: &str) -> Result<Self, PathRefused> {
         let mut segments = Vec::new();
         for raw in path.split('/').filter(|segment| !segment.is_empty()) {
+            if is_plain(raw) {
+                segments.push(raw.to_owned());
+                continue;
+            }
             let segment = decode(raw)?;
             if segment == "." || segment == ".." {
                 return Err(PathRefused::Climbs);
@@ -188,8 +212,8 @@ impl RouteTable {
     /// The line of a request.
     pub fn find(&self, method: &str, path: &NormalPath) -> Option<Matched<'_>> {
         self.routes.iter().filter(|compiled| compiled.route.method == method).find_map(|compiled| {
-            let names = compiled.names(path)?;
-            Some(Matched { route: &compiled.route, resource: compiled.resource(&names) })
+            let is_it = compiled.matches(path);
+            is_it.then(|| Matched { route: &compiled.route, resource: compiled.resource(path) })
         })
     }
 
@@ -197,8 +221,8 @@ impl RouteTable {
     pub fn resource_of(&self, path: &NormalPath) -> Option<OrderKey> {
         self.routes
             .iter()
-            .filter(|compiled| compiled.route.order.is_some() && !compiled.route.barrier)
-            .find_map(|compiled| compiled.resource(&compiled.names(path)?))
+            .find(|compiled| matches!(compiled.order, Order::One { .. }) && compiled.matches(path))
+            .and_then(|compiled| compiled.resource(path))
     }
 }
 
@@ -217,39 +241,79 @@ impl Compiled {
         }
         let segments: Vec<Segment> =
             route.pattern.split('/').filter(|segment| !segment.is_empty()).map(Segment::of).collect();
-        if let Some(order) = &route.order {
-            check_order(order, route.barrier, &segments)?;
-        }
-        Ok(Self { route, segments })
+        let order = Order::of(route.order.as_deref(), route.barrier, &segments)?;
+        Ok(Self { route, segments, order })
     }
 
-    /// The values of the pattern's names, when the path is one of this route.
-    fn names<'a>(&'a self, path: &'a NormalPath) -> Option<Vec<(&'a str, &'a str)>> {
-        if self.segments.len() != path.segments.len() {
-            return None;
-        }
-        let mut names = Vec::new();
-        for (wanted, found) in self.segments.iter().zip(&path.segments) {
-            match wanted {
-                Segment::Text(text) if text == found => {}
-                Segment::Text(_) => return None,
-                Segment::Name(name) => names.push((name.as_str(), found.as_str())),
+    /// Whether the path is one of this route.
+    fn matches(&self, path: &NormalPath) -> bool {
+        let is_there = |(wanted, found): (&Segment, &String)| match wanted {
+            Segment::Text(text) => text == found,
+            Segment::Name(_) => true,
+        };
+        self.segments.len() == path.segments.len() && self.segments.iter().zip(&path.segments).all(is_there)
+    }
+
+    /// What a path of this route writes to; nothing where the order is that of the caller's session.
+    fn resource(&self, path: &NormalPath) -> Option<OrderKey> {
+        match &self.order {
+            Order::Session => None,
+            Order::Every { scope } => Some(OrderKey::barrier(scope)),
+            Order::One { scope, named_by } => {
+                let pieces = named_by.iter().map(|part| match part {
+                    Part::Text(text) => text.as_str(),
+                    Part::Segment(place) => path.segments[*place].as_str(),
+                });
+                Some(OrderKey::new(scope, &pieces.collect::<String>()))
             }
         }
-        Some(names)
     }
+}
 
-    fn resource(&self, names: &[(&str, &str)]) -> Option<OrderKey> {
-        let order = self.route.order.as_deref()?;
-        if self.route.barrier {
-            return Some(OrderKey::barrier(order));
+impl Order {
+    const MALFORMED: Malformed = Malformed::new(
+        "order",
+        "a kind and the path's names, such as note:{id}; a barrier's is the kind alone",
+    );
+
+    fn of(order: Option<&str>, barrier: bool, segments: &[Segment]) -> Result<Self, Malformed> {
+        let Some(order) = order else { return Ok(Order::Session) };
+        if barrier {
+            let is_kind = !order.is_empty() && !order.contains([':', '{']);
+            return if is_kind { Ok(Order::Every { scope: order.to_owned() }) } else { Err(Self::MALFORMED) };
         }
-        let filled = names
-            .iter()
-            .fold(order.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value));
-        let (scope, rest) = filled.split_once(':')?;
-        Some(OrderKey::new(scope, rest))
+        let (scope, rest) = order.split_once(':').ok_or(Self::MALFORMED)?;
+        let named_by = parts(rest, segments);
+        let is_named = named_by.iter().any(|part| matches!(part, Part::Segment(_)));
+        if scope.is_empty() || scope.contains('{') || !is_named {
+            return Err(Self::MALFORMED);
+        }
+        Ok(Order::One { scope: scope.to_owned(), named_by })
     }
+}
+
+/// A resource's name with the pattern's names in it; what is none of them is text.
+fn parts(mut text: &str, segments: &[Segment]) -> Vec<Part> {
+    let place_of = |name: &str| {
+        segments.iter().position(|segment| matches!(segment, Segment::Name(known) if known == name))
+    };
+    let (mut parts, mut plain) = (Vec::new(), String::new());
+    while let Some((before, after)) = text.split_once('{') {
+        plain.push_str(before);
+        match after.split_once('}').and_then(|(name, rest)| Some((place_of(name)?, rest))) {
+            Some((place, rest)) => {
+                parts.extend([Part::Text(std::mem::take(&mut plain)), Part::Segment(place)]);
+                text = rest;
+            }
+            None => {
+                plain.push('{');
+                text = after;
+            }
+        }
+    }
+    plain.push_str(text);
+    parts.push(Part::Text(plain));
+    parts
 }
 
 impl Segment {
@@ -259,22 +323,6 @@ impl Segment {
             None => Segment::Text(text.to_owned()),
         }
     }
-}
-
-fn check_order(order: &str, barrier: bool, segments: &[Segment]) -> Result<(), Malformed> {
-    const MALFORMED: Malformed = Malformed::new(
-        "order",
-        "a kind and the path's names, such as note:{id}; a barrier's is the kind alone",
-    );
-    if barrier {
-        return if order.is_empty() || order.contains([':', '{']) { Err(MALFORMED) } else { Ok(()) };
-    }
-    let (scope, rest) = order.split_once(':').ok_or(MALFORMED)?;
-    let named = segments.iter().any(|segment| match segment {
-        Segment::Name(name) => rest.contains(&format!("{{{name}}}")),
-        Segment::Text(_) => false,
-    });
-    if scope.is_empty() || scope.contains('{') || !named { Err(MALFORMED) } else { Ok(()) }
 }
 
 impl OrderKey {
@@ -326,6 +374,11 @@ impl fmt::Display for OrderKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Whether a segment means what it says, whoever reads it: most do.
+fn is_plain(raw: &str) -> bool {
+    raw.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 fn decode(raw: &str) -> Result<String, PathRefused> {

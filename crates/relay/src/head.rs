@@ -8,7 +8,7 @@ use model::{limits, secrets};
 use wire::relay::{KEY_HEADER, LOCAL_TOKEN_HEADER};
 
 /// Headers of one hop, whatever `Connection` says.
-const HOP: [HeaderName; 9] = [
+static HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -21,17 +21,33 @@ const HOP: [HeaderName; 9] = [
 ];
 
 /// Headers that would give a write another meaning at the upstream than the one it was judged by here.
-const OVERRIDES: [HeaderName; 3] = [
+static OVERRIDES: [HeaderName; 3] = [
     HeaderName::from_static("x-http-method-override"),
     HeaderName::from_static("x-http-method"),
     HeaderName::from_static("x-method-override"),
 ];
 
-const KEY: HeaderName = HeaderName::from_static(KEY_HEADER);
-const LOCAL_TOKEN: HeaderName = HeaderName::from_static(LOCAL_TOKEN_HEADER);
+static KEY: HeaderName = HeaderName::from_static(KEY_HEADER);
+static LOCAL_TOKEN: HeaderName = HeaderName::from_static(LOCAL_TOKEN_HEADER);
 
 /// Takes away what belongs to this hop alone.
 pub(crate) fn strip_hop(headers: &mut HeaderMap) {
+    strip(headers, |name| HOP.contains(name));
+}
+
+/// Takes away those, and what `Connection` names.
+fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
+    // One look at each header: most requests have fewer of them than there are names to look for.
+    let found: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
+    if found.contains(&CONNECTION) {
+        remove_named(headers);
+    }
+    for name in found {
+        headers.remove(name);
+    }
+}
+
+fn remove_named(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -45,21 +61,12 @@ pub(crate) fn strip_hop(headers: &mut HeaderMap) {
     for name in named {
         headers.remove(name);
     }
-    remove_those(headers, |name| HOP.contains(name));
-}
-
-/// One look at each header: most requests have fewer of them than there are names to look for.
-fn remove_those(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
-    let found: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
-    for name in found {
-        headers.remove(name);
-    }
 }
 
 /// Takes away what the upstream must not see of a request: this hop, this door's name and credential, overrides.
 pub(crate) fn strip_request(headers: &mut HeaderMap) {
-    strip_hop(headers);
-    remove_those(headers, |name| *name == HOST || *name == LOCAL_TOKEN || OVERRIDES.contains(name));
+    let own = |name: &HeaderName| *name == HOST || *name == LOCAL_TOKEN;
+    strip(headers, |name| own(name) || HOP.contains(name) || OVERRIDES.contains(name));
 }
 
 /// Whether the caller brings a credential of its own for the upstream.
@@ -100,7 +107,7 @@ pub(crate) fn short_text(headers: &HeaderMap, name: &str) -> Option<String> {
 
 /// The caller's key: nothing when it sent none, an error when it is none.
 pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ()> {
-    let mut lines = headers.get_all(KEY).iter();
+    let mut lines = headers.get_all(&KEY).iter();
     let Some(line) = lines.next() else { return Ok(None) };
     let text = line.to_str().map_err(|_| ())?;
     let fits = !text.is_empty()

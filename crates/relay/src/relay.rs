@@ -182,7 +182,8 @@ impl Answers for Callers {
     async fn answer(&self, connection: &Connection, request: http::Request<Incoming>) -> Response {
         let Self(shared) = self;
         let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
-        let key = head::key(request.headers()).ok().flatten();
+        // Only a write is asked about by its key.
+        let key = if request.method().is_safe() { None } else { head::key(request.headers()).ok().flatten() };
         let response = answer(shared, connection, request).await;
         if let (Some(key), Some(told)) = (key, unkept(&response)) {
             shared.unkept.note(key, told, shared.clock.now());
@@ -231,8 +232,8 @@ impl Shared {
     /// The relay lends its credential to callers that showed the local one, and to nobody else.
     fn lends(&self, connection: &Connection, request: &Request) -> Result<Lends, Refusal> {
         let keeps_own =
-            self.config.auth_mode == AuthMode::Strict && head::has_authorization(request.headers());
-        if self.config.upstream_token.is_none() || keeps_own {
+            || self.config.auth_mode == AuthMode::Strict && head::has_authorization(request.headers());
+        if self.config.upstream_token.is_none() || keeps_own() {
             return Ok(Lends::Nothing);
         }
         let shown = request.headers().get(LOCAL_TOKEN_HEADER).and_then(|token| token.to_str().ok());

@@ -3,9 +3,10 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use axum::body::Body;
+use futures_util::task::AtomicWaker;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -22,6 +23,23 @@ pub(super) struct Line {
     /// Nothing once it ended.
     driving: Option<Driving>,
     alarm: Alarm,
+    driver: Arc<Driver>,
+    wakes_driver: Waker,
+}
+
+/// Whoever drives the connection now, and is woken for it. Between two requests that is nobody: handing the next one over,
+/// or reading the end of the last answer, would wake a task that is about to look anyway.
+#[derive(Default)]
+struct Driver(AtomicWaker);
+
+impl Wake for Driver {
+    fn wake(self: Arc<Self>) {
+        self.0.wake();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.wake();
+    }
 }
 
 type Driving = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
@@ -41,7 +59,9 @@ impl Line {
         let (sender, connection) = http1::handshake(stream).await?;
         // A change of protocols is fulfilled by the poll that reads the answer.
         let driving = Box::pin(connection.with_upgrades());
-        Ok(Self { sender, driving: Some(driving), alarm: Alarm::default() })
+        let driver = Arc::new(Driver::default());
+        let wakes_driver = Waker::from(Arc::clone(&driver));
+        Ok(Self { sender, driving: Some(driving), alarm: Alarm::default(), driver, wakes_driver })
     }
 
     /// Asks, and waits for the answer's head until `due_at`. Afterwards the connection goes back to `idle` by itself.
@@ -77,8 +97,9 @@ impl Line {
 
     /// One step.
     fn drive(&mut self, cx: &mut Context<'_>) {
+        self.driver.0.register(cx.waker());
         if let Some(driving) = &mut self.driving
-            && driving.as_mut().poll(cx).is_ready()
+            && driving.as_mut().poll(&mut Context::from_waker(&self.wakes_driver)).is_ready()
         {
             // Whoever still waits for it hears of its end when it is dropped.
             self.driving = None;
@@ -91,6 +112,7 @@ impl Line {
             return;
         }
         if self.sender.is_ready() {
+            self.driver.0.take();
             return idle.put(self);
         }
         let idle = Arc::clone(idle);
@@ -103,6 +125,7 @@ impl Line {
                 }
             });
             if read.await {
+                self.driver.0.take();
                 idle.put(self);
             }
         });
