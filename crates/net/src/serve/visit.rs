@@ -21,6 +21,7 @@ use super::accept::{Detached, Stream};
 use super::answers::Answers;
 use super::connection::Life;
 use super::pace::Pace;
+use super::strands::InFlight;
 use super::{Bounds, Connection};
 use crate::respond::Refusal;
 use crate::tls::Identity;
@@ -108,6 +109,7 @@ async fn answer<A: Answers>(
         refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return Ok(refused);
     }
+    let _in_flight = InFlight::begin();
     Ok(answers.answer(&connection, request).await)
 }
 
