@@ -10,7 +10,7 @@ CREATE TABLE meta (
 CREATE TABLE envelope (
     local_seq             INTEGER PRIMARY KEY AUTOINCREMENT,
     place                 INTEGER NOT NULL,
-    envelope_id           BLOB NOT NULL UNIQUE CHECK (length(envelope_id) = 16),
+    envelope_id           BLOB NOT NULL CHECK (length(envelope_id) = 16),
     idempotency_key       TEXT NOT NULL UNIQUE,
     fingerprint           BLOB NOT NULL CHECK (length(fingerprint) = 32),
     method                TEXT NOT NULL,
@@ -51,6 +51,10 @@ CREATE TABLE envelope (
     resolution            TEXT,
     possible_duplicate_of BLOB CHECK (length(possible_duplicate_of) = 16),
     body_bytes            INTEGER NOT NULL,
+    body                  BLOB,               -- NULL: it is long, or forgotten
+    named                 INTEGER NOT NULL DEFAULT 1 CHECK (named IN (0, 1)), -- 0: idempotency_key is envelope_id, as text
+    sorted                INTEGER NOT NULL DEFAULT 1 CHECK (sorted IN (0, 1)), -- 0: no drainer has looked at it yet
+    CHECK (status <> 1 OR sorted = 1),
     CHECK ((status = 1) = (lease_token IS NOT NULL)),
     CHECK ((lease_token IS NULL) = (lease_until IS NULL)),
     CHECK ((status > 1) = (ended_at IS NOT NULL)),
@@ -60,14 +64,20 @@ CREATE TABLE envelope (
     CHECK (route_class = 0 OR precondition IS NOT NULL)
 ) STRICT;
 
-CREATE INDEX envelope_key ON envelope (order_key, place, local_seq) WHERE status < 2;
+CREATE UNIQUE INDEX envelope_own_id ON envelope (envelope_id) WHERE named = 1;
+CREATE INDEX envelope_key ON envelope (order_key, place, local_seq) WHERE status < 2 AND sorted = 1;
 CREATE INDEX envelope_barrier ON envelope (scope, place, local_seq) WHERE status < 2 AND barrier = 1;
-CREATE INDEX envelope_queued ON envelope (place, local_seq) WHERE status = 0;
+CREATE INDEX envelope_queued ON envelope (place, local_seq) WHERE status = 0 AND sorted = 1;
 CREATE INDEX envelope_review ON envelope (status, scope) WHERE status > 2;
 CREATE INDEX envelope_done ON envelope (ended_at) WHERE status = 2;
 CREATE INDEX envelope_inflight ON envelope (lease_until) WHERE status = 1;
-CREATE INDEX envelope_age ON envelope (queued_at) WHERE status = 0 AND ending IS NULL;
+CREATE INDEX envelope_age ON envelope (queued_at) WHERE status = 0 AND ending IS NULL AND sorted = 1;
 CREATE INDEX envelope_ending ON envelope (place, local_seq) WHERE status = 0 AND ending IS NOT NULL;
+
+-- How far writes are sorted: all up to here are.
+CREATE TABLE envelope_sorted (
+    upto INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE envelope_body (
     local_seq INTEGER PRIMARY KEY,

@@ -17,10 +17,10 @@ CREATE TABLE member (
     CHECK ((old_token_hash IS NULL) = (old_until IS NULL))
 ) STRICT, WITHOUT ROWID;
 
--- What callers handed over. Rows are never deleted: an id once used is used for ever.
+-- What callers handed over. Rows are never deleted: an id once used is used for ever, and so is a place.
 CREATE TABLE outbox (
-    seq                 INTEGER PRIMARY KEY AUTOINCREMENT,
-    id                  BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+    seq                 INTEGER PRIMARY KEY,
+    id                  BLOB NOT NULL CHECK (length(id) = 16),
     sender_member_id    BLOB NOT NULL CHECK (length(sender_member_id) = 16),
     client_message_id   TEXT NOT NULL,
     request_fingerprint BLOB NOT NULL CHECK (length(request_fingerprint) = 32),
@@ -52,8 +52,10 @@ CREATE TABLE outbox (
     late_ack_at         INTEGER,
     scrubbed_at         INTEGER,            -- the payload is gone, the id stays
     payload             BLOB,               -- NULL: it is long, or scrubbed
-    UNIQUE (sender_member_id, client_message_id),
+    named               INTEGER NOT NULL DEFAULT 1 CHECK (named IN (0, 1)), -- 0: client_message_id is id, as text
+    sorted              INTEGER NOT NULL DEFAULT 1 CHECK (sorted IN (0, 1)), -- 0: no courier has looked at it yet
     -- A state carries its data.
+    CHECK (status <> 1 OR sorted = 1),
     CHECK (status <> 1 OR (lease_token IS NOT NULL AND lease_until IS NULL AND first_attempt_at IS NOT NULL)),
     CHECK (status = 1 OR (lease_token IS NULL) = (lease_until IS NULL)),
     CHECK (status <> 2 OR (broker_message_id IS NOT NULL AND conversation IS NOT NULL
@@ -64,6 +66,11 @@ CREATE TABLE outbox (
     CHECK (outcome IS NOT 1 OR first_attempt_at IS NOT NULL),
     CHECK (superseded_by IS NULL OR status = 4),
     CHECK (scrubbed_at IS NULL OR status IN (2, 4))
+) STRICT;
+
+-- How far rows are sorted by lane: all up to here are, none behind it.
+CREATE TABLE outbox_sorted (
+    upto INTEGER NOT NULL
 ) STRICT;
 
 -- Long bodies apart from their rows: a row is rewritten at every step of its life, a body never.
@@ -133,7 +140,10 @@ CREATE TABLE turn (
 
 -- Partial, so that rows kept for ever cost nothing once they left a step behind. The column of the condition stands
 -- last where the index alone shall answer.
-CREATE INDEX outbox_open ON outbox (sender_member_id, lane, seq, status) WHERE status < 2;
+CREATE UNIQUE INDEX outbox_name ON outbox (client_message_id, sender_member_id);
+CREATE UNIQUE INDEX outbox_id ON outbox (id) WHERE named = 1;
+CREATE INDEX outbox_open ON outbox (sender_member_id, lane, seq, status) WHERE status < 2 AND sorted = 1;
+CREATE INDEX outbox_passed_by ON outbox (seq, status) WHERE sorted = 0 AND status <> 0;
 CREATE INDEX outbox_inflight ON outbox (sender_member_id, lane) WHERE status = 1;
 CREATE INDEX outbox_done ON outbox (accepted_at) WHERE status = 2 AND scrubbed_at IS NULL;
 CREATE INDEX outbox_dead ON outbox (status, seq) WHERE status = 3;

@@ -31,12 +31,13 @@ use serde::de::DeserializeOwned;
 
 use crate::ground::Ground;
 
-pub(crate) use door::Transport;
+pub(crate) use door::{Callers, Transport};
 
 /// The whole local door for one listener, with `more` routes, behind its guard.
-pub(crate) fn router(ground: Arc<Ground>, transport: Transport, more: Router) -> Router {
+pub(crate) fn callers(ground: Arc<Ground>, transport: Transport, more: Router) -> Callers {
     let routes = Router::new()
-        .route("/v1/send", post(send::send))
+        // Posts to it are answered before they get here; the route tells other methods so.
+        .route(send::PATH, post(async || Refusal::plain(ErrorCode::Internal)))
         .route("/v1/topic/post", post(send::post_to_topic))
         .route("/v1/inbox", get(inbox::list))
         .route("/v1/inbox/seen", post(inbox::seen))
@@ -71,7 +72,7 @@ pub(crate) fn router(ground: Arc<Ground>, transport: Transport, more: Router) ->
         .route("/v1/shutdown", post(state::shutdown))
         .with_state(ground.clone())
         .merge(more);
-    door::guarded(net::guard::with_fallbacks(routes), ground, transport)
+    Callers::new(net::guard::with_fallbacks(routes), ground, transport)
 }
 
 /// The query as `T`; whatever is unknown or has another form is named.

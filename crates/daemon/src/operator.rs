@@ -21,10 +21,11 @@ pub(crate) async fn requeue(mesh: &Mesh, request: RequeueRequest) -> Result<Requ
     let given: Option<ClientMessageId> =
         request.new_client_message_id.as_deref().map(str::parse).transpose()?;
     let now = mesh.clock.now();
-    let id = given.unwrap_or_else(|| ClientMessageId::mint(now, &*mesh.entropy));
+    let new_row_id = RowId::mint(now, &*mesh.entropy);
+    let id = given.unwrap_or_else(|| new_row_id.into());
     let held = mesh.mailbox.hold(row, now).await.map_err(refusal)?;
     let lease = held.lease;
-    let replaced = replace(mesh, held, id, request).await;
+    let replaced = replace(mesh, held, (new_row_id, id), request).await;
     if replaced.is_err() {
         // A hold that is over already is no error, and one that stays ends by itself.
         mesh.mailbox.release(row, lease).await.map_err(|error| storage::refusal(&error))?;
@@ -73,13 +74,12 @@ pub(crate) async fn inspect(mesh: &Mesh, row: RowId) -> Result<OutboxInspection,
 async fn replace(
     mesh: &Mesh,
     held: Held,
-    id: ClientMessageId,
+    (new_row_id, id): (RowId, ClientMessageId),
     request: RequeueRequest,
 ) -> Result<RequeueAnswer, Refusal> {
     let draft = successor(mesh, &held, id.clone(), request.patch_body)?;
     let word = ask(mesh, &held).await;
     let force = request.force_duplicate.unwrap_or(false);
-    let new_row_id = RowId::mint(mesh.clock.now(), &*mesh.entropy);
     let requeue = Requeue {
         row: held.row.row,
         lease: held.lease,

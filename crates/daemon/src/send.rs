@@ -48,7 +48,8 @@ pub(crate) fn row_of(
 ) -> Result<NewRow, Refusal> {
     let now = mesh.clock.now();
     let key = request.key(header)?;
-    let id = key.unwrap_or_else(|| ClientMessageId::mint(now, &*mesh.entropy));
+    let row = RowId::mint(now, &*mesh.entropy);
+    let id = key.unwrap_or_else(|| row.into());
     let draft = match request.into_fields(id)?.into_draft(mesh.broker_now()) {
         Ok(draft) => draft,
         Err(refused) => {
@@ -65,7 +66,7 @@ pub(crate) fn row_of(
         Deadline::DeliverBy(at) | Deadline::Ttl { deliver_by: at, .. } => Some(at),
     };
     Ok(NewRow {
-        row: RowId::mint(now, &*mesh.entropy),
+        row,
         sender: sender.id,
         client_message_id: draft.client_message_id.clone(),
         fingerprint: Fingerprint::of(&draft),

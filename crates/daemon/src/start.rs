@@ -97,7 +97,7 @@ impl Daemon {
         let more = config.more_routes;
         let in_container = config.surroundings.container;
         let http = if in_container { None } else { open_http(&ground, more.clone()).await? };
-        let unix = ipc::router(ground.clone(), Transport::Unix, more);
+        let unix = ipc::callers(ground.clone(), Transport::Unix, more);
         ground.spawn_door(Door::unix(listener), unix);
         write(&ground.home.pid(), &std::process::id().to_string(), 0o600)?;
         ground.tasks.spawn(disk_looks(ground.clone()));
@@ -145,10 +145,10 @@ impl Daemon {
 }
 
 impl Ground {
-    fn spawn_door(self: &Arc<Self>, door: Door, router: axum::Router) {
+    fn spawn_door(self: &Arc<Self>, door: Door, callers: ipc::Callers) {
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
-            let ended = serve(door, router, stop).await;
+            let ended = serve(door, callers, stop).await;
             tracing::debug!(cut = ended.cut, "a local door is closed");
         });
     }
@@ -195,8 +195,8 @@ async fn open_http(ground: &Arc<Ground>, more: axum::Router) -> Result<Option<So
     let listener = listener.map_err(home)?;
     let address = listener.local_addr().map_err(home)?;
     write(&path, &address.port().to_string(), 0o644)?;
-    let router = ipc::router(ground.clone(), Transport::Tcp(address), more);
-    ground.spawn_door(Door::tcp(listener), router);
+    let callers = ipc::callers(ground.clone(), Transport::Tcp(address), more);
+    ground.spawn_door(Door::tcp(listener), callers);
     Ok(Some(address))
 }
 

@@ -27,6 +27,7 @@ pub mod planted;
 pub mod relay;
 mod salvage;
 mod scrub;
+mod sorting;
 mod sql;
 mod turn;
 

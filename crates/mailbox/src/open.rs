@@ -21,6 +21,7 @@ pub const SCHEMA: Schema = Schema {
             name: "short_payloads",
             sql: include_str!("migrations/0003_short_payloads.sql"),
         },
+        Migration { number: 4, name: "lean_outbox", sql: include_str!("migrations/0004_lean_outbox.sql") },
     ],
     sum: include_str!("../schema.sql"),
 };

@@ -23,6 +23,7 @@ pub use claim::{ClaimRequest, Claimed, LaneFrame, Leased};
 pub use lane::LaneKey;
 pub use learn::{Learned, RowStatus, Unsettled};
 pub use operator::{Held, OperatorError, Requeue, Requeued};
+pub(crate) use read::seq_of_row;
 pub use read::{OutboxCounts, OutboxFilter, OutboxKey};
 pub use receipts::Receipt;
 pub use redrive::Witness;
@@ -55,9 +56,11 @@ impl Standing {
     fn late_ack(&self, conn: &Connection, receipt: &BrokerReceipt, now: Timestamp) -> rusqlite::Result<()> {
         self.keep_rungs_of(conn, receipt.broker_message_id)?;
         self.accepted(conn, sql::SETTLE_LATE_ACK, receipt, now)?;
-        if let Some(successor) = &self.successor {
+        if let Some(successor) = &self.successor
+            && let Some(seq) = seq_of_row(conn, successor)?
+        {
             conn.prepare_cached(sql::SETTLE_RETIRE_SUCCESSOR)?.execute(named_params! {
-                ":successor": Sql(successor), ":fingerprint": Sql(&self.fingerprint), ":now": Sql(&now),
+                ":seq": seq, ":fingerprint": Sql(&self.fingerprint), ":now": Sql(&now),
             })?;
         }
         Ok(())

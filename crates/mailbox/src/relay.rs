@@ -14,6 +14,7 @@ mod operate;
 mod read;
 mod row;
 mod settle;
+mod sort;
 mod sql;
 mod store;
 

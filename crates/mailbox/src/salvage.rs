@@ -43,6 +43,9 @@ pub struct Salvaged {
     pub members: u64,
 }
 
+/// No row of a table that is carried over by places is shorter.
+const ROW_BYTES_MIN: u64 = 64;
+
 /// A row as it stands, whatever its columns are.
 struct Record {
     table: &'static str,
@@ -87,6 +90,8 @@ impl Mailbox {
         self.carry(&from, ("turn", sql::SALVAGE_TURN), None)?;
         self.db.write_blocking("mailbox.salvage", move |conn| {
             let at = named_params! {":now": now.as_micros()};
+            conn.prepare_cached(sql::SALVAGE_SORT)?.execute([])?;
+            conn.prepare_cached(sql::SALVAGE_SORTED)?.execute([])?;
             conn.prepare_cached(sql::SALVAGE_BURY_WORDLESS)?.execute([])?;
             conn.prepare_cached(sql::SALVAGE_MARK_OUTBOX)?.execute(at)?;
             conn.prepare_cached(sql::SALVAGE_MARK_INBOX)?.execute(at)?;
@@ -103,18 +108,23 @@ impl Mailbox {
         (table, row): (&'static str, &str),
         bodies: Option<(&'static str, &str)>,
     ) -> Result<(u64, u64), StorageError> {
-        let last = last_place(from, table);
+        let Places { known, most } = Places::of(from, table);
         let (mut kept, mut lost, mut page) = (0, 0, Vec::new());
-        for seq in 1..=last {
+        // What cannot be read behind the last place anybody knows of may be nothing; not when a row stands behind it.
+        let mut unsure = 0;
+        for seq in 1..=most {
             match one(from, table, row, seq) {
+                Ok(None) if seq > known => break,
                 Ok(None) => continue,
+                Err(_) if seq > known => unsure += 1,
                 Err(_) => lost += 1,
                 Ok(Some(record)) => {
+                    lost += std::mem::take(&mut unsure);
                     let words = bodies.and_then(|(table, body)| one(from, table, body, seq).ok().flatten());
                     page.push([Some(record), words]);
                 }
             }
-            if page.len() == limits::SWEEP_ROWS_MAX || seq == last {
+            if page.len() == limits::SWEEP_ROWS_MAX {
                 let (taken, refused) = self.keep_page(std::mem::take(&mut page))?;
                 kept += taken;
                 lost += refused;
@@ -168,9 +178,35 @@ fn with_or_without_log(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(format!("file:{shown}?immutable=1"), flags)
 }
 
-fn last_place(from: &Connection, table: &str) -> u64 {
-    let place = from.query_row(sql::SALVAGE_LAST, named_params! {":name": table}, |row| row.get(0));
-    place.unwrap_or(0)
+/// Where the rows of a table may stand.
+struct Places {
+    /// The last place that anything in the file speaks of.
+    known: u64,
+    /// The last that is looked at.
+    most: u64,
+}
+
+impl Places {
+    fn of(from: &Connection, table: &str) -> Self {
+        let number = |row: &rusqlite::Row<'_>| row.get::<_, u64>(0);
+        let room = from.query_row(sql::SALVAGE_BYTES, [], number).unwrap_or(0) / ROW_BYTES_MIN;
+        let given = from.query_row(sql::SALVAGE_LAST, named_params! {":name": table}, number);
+        let given = given.unwrap_or(0).min(room);
+        if table != "outbox" {
+            return Self { known: given, most: given };
+        }
+        // Nothing counts its places, which are given without gaps: its last row and its names lead to them, where they
+        // can be read.
+        let row = from.query_row(sql::SALVAGE_LAST_ROW, [], number).unwrap_or(0).min(room);
+        Self { known: given.max(row).max(last_named(from, room)), most: room }
+    }
+}
+
+/// The last place a name of the outbox leads to, as far as names can be read and lead to a place in the file.
+fn last_named(from: &Connection, room: u64) -> u64 {
+    let Ok(mut names) = from.prepare(sql::SALVAGE_NAMES) else { return 0 };
+    let Ok(places) = names.query_map([], |row| row.get::<_, u64>(0)) else { return 0 };
+    places.map_while(Result::ok).filter(|place| *place <= room).max().unwrap_or(0)
 }
 
 fn one(

@@ -76,16 +76,21 @@ statements! {
     REDRIVE "redrive"
     RUNGS_CLEAR "rungs_clear"
     SALVAGE_BURY_WORDLESS "salvage_bury_wordless"
+    SALVAGE_BYTES "salvage_bytes"
     SALVAGE_INBOX "salvage_inbox"
     SALVAGE_INBOX_ENVELOPE "salvage_inbox_envelope"
     SALVAGE_LAST "salvage_last"
+    SALVAGE_LAST_ROW "salvage_last_row"
     SALVAGE_MARK_INBOX "salvage_mark_inbox"
     SALVAGE_MARK_OUTBOX "salvage_mark_outbox"
     SALVAGE_MARK_TURNS "salvage_mark_turns"
     SALVAGE_MEMBER "salvage_member"
     SALVAGE_META "salvage_meta"
+    SALVAGE_NAMES "salvage_names"
     SALVAGE_OUTBOX "salvage_outbox"
     SALVAGE_OUTBOX_PAYLOAD "salvage_outbox_payload"
+    SALVAGE_SORT "salvage_sort"
+    SALVAGE_SORTED "salvage_sorted"
     SALVAGE_TURN "salvage_turn"
     SCRUB_ABORTED "scrub_aborted"
     SCRUB_DONE "scrub_done"
@@ -103,6 +108,9 @@ statements! {
     SETTLE_RETRY "settle_retry"
     SETTLE_ROW "settle_row"
     SETTLE_UNANSWERED "settle_unanswered"
+    SORT_PUT "sort_put"
+    SORT_ROWS "sort_rows"
+    SORT_STATE "sort_state"
     TURN_BY_ID "turn_by_id"
     TURN_END "turn_end"
     TURN_ENGAGE "turn_engage"
@@ -164,7 +172,7 @@ mod tests {
         let conn = schema();
         let paging = ["outbox_list", "outbox_list_done", "inbox_all_after", "inbox_all_newest"];
         // They walk once, through a file no daemon has open.
-        let salvage = ["salvage_mark_inbox", "salvage_mark_outbox", "salvage_mark_turns"];
+        let salvage = ["salvage_mark_inbox", "salvage_mark_outbox", "salvage_mark_turns", "salvage_sort"];
         for (file, statement) in ALL {
             let plan = plan(&conn, statement);
             for table in ["outbox", "inbox", "outbox_payload", "inbox_envelope", "turn"] {

@@ -147,12 +147,19 @@ pub struct NodeKey([u8; 32]);
 impl ClientMessageId {
     /// A new time-ordered key.
     pub fn mint(now: Timestamp, entropy: &dyn Entropy) -> Self {
-        Self(RowId::mint(now, entropy).to_string())
+        RowId::mint(now, entropy).into()
     }
 
     /// The text as the caller gave it.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// The key of a message that its caller did not name.
+impl From<RowId> for ClientMessageId {
+    fn from(row: RowId) -> Self {
+        Self(row.to_string())
     }
 }
 

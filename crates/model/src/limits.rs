@@ -135,10 +135,12 @@ pub const PERMANENT_MAX_AGE_HOURS: u32 = 168;
 pub const INBOX_RETENTION_DAYS: u32 = 30;
 /// Outbox payloads are kept this long after `done` or `aborted`; the ids for ever.
 pub const OUTBOX_PAYLOAD_KEPT_DAYS: u32 = 7;
-/// Payloads up to this stand in their outbox row, longer ones beside it: some rows still share a page.
-pub const OUTBOX_SHORT_PAYLOAD_BYTES: usize = 512;
+/// Bodies up to this stand in their row of an outbox, longer ones beside it: some rows still share a page.
+pub const SHORT_BODY_BYTES: usize = 512;
 /// An undelivered row ends `expired` after this long.
 pub const UNDELIVERED_DAYS_MAX: u32 = 90;
+/// Rows of an outbox that one claim sorts by lane.
+pub const SORT_ROWS_MAX: usize = 512;
 /// Rows a page of a list may have.
 pub const PAGE_ROWS_MAX: usize = 1_000;
 /// Rows a page of a list has when nobody says.

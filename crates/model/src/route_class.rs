@@ -115,6 +115,8 @@ pub struct OrderKey {
 
 /// What a barrier's key ends with.
 const EVERY: &str = "*";
+/// The kind of what has no resource.
+const APPEND: &str = "append";
 
 impl RouteClass {
     /// The word on the wire and at rest.
@@ -340,7 +342,12 @@ impl OrderKey {
 
     /// The key of a caller's appends to one route: they have no resource, only their own order.
     pub fn session(source: &str, route: &str) -> Self {
-        Self::new("append", &format!("{source} {route}"))
+        Self::new(APPEND, &format!("{source} {route}"))
+    }
+
+    /// Whether it is of the kind that appends without a resource have.
+    pub fn is_append(&self) -> bool {
+        self.scope() == APPEND
     }
 
     /// A stored key.

@@ -14,10 +14,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::{BoxError, Router};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, ORIGIN};
 use http::{HeaderMap, Method, Uri};
@@ -26,7 +28,7 @@ use tokio::sync::Semaphore;
 
 use crate::Secret;
 use crate::respond::Refusal;
-use crate::serve::Connection;
+use crate::serve::{Caller, Connection};
 
 pub(crate) use body::BodyRefused;
 pub use host::{Hosts, Scheme, Site};
@@ -60,13 +62,19 @@ impl Policy {
         Self { hosts, origins, body_bytes_max, body_timeout }
     }
 
-    /// Lets `handle` see the request once it was checked. For a door whose own checks stand in the same layer;
-    /// [`protect`] for the others.
-    pub async fn guard<F>(&self, request: Request, handle: impl FnOnce(Request) -> F) -> Response
+    /// Lets `handle` see the request of a `caller` once it was checked. For a door whose own checks stand in the same
+    /// layer; [`protect`] for the others.
+    pub async fn guard<B, F>(
+        &self,
+        caller: Option<Caller>,
+        request: http::Request<B>,
+        handle: impl FnOnce(Request) -> F,
+    ) -> Response
     where
+        B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
         F: Future<Output = Response>,
     {
-        match check(self, request) {
+        match check(self, caller, request) {
             Ok(request) => AssertUnwindSafe(handle(request)).catch_unwind().await.unwrap_or_else(|_| {
                 tracing::error!("a handler panicked; its caller was told `internal`");
                 Refusal::plain(ErrorCode::Internal).into_response()
@@ -104,12 +112,15 @@ pub fn bearer(headers: &HeaderMap) -> Option<Secret> {
 }
 
 async fn check_first(State(policy): State<Arc<Policy>>, request: Request, next: Next) -> Response {
-    policy.guard(request, |request| next.run(request)).await
+    let caller = request.extensions().get::<Connection>().map(Connection::caller);
+    policy.guard(caller, request, |request| next.run(request)).await
 }
 
-fn check(policy: &Policy, request: Request) -> Result<Request, Refusal> {
-    let dialled = request.extensions().get::<Connection>().map(Connection::caller);
-    let site = policy.hosts.site(request.headers(), request.uri(), dialled)?;
+fn check<B>(policy: &Policy, caller: Option<Caller>, request: http::Request<B>) -> Result<Request, Refusal>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    let site = policy.hosts.site(request.headers(), request.uri(), caller)?;
     refuse_pages(policy.origins, site.as_ref(), request.method(), request.headers())?;
     refuse_token_in(request.uri())?;
     media::refuse_other_than_json(&request)?;

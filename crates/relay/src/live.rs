@@ -17,7 +17,7 @@ use model::error::Malformed;
 use model::relay::{Answer, BreakerState, Outcome, Precondition};
 use model::route_class::{NormalPath, OrderKey, Route, RouteClass};
 use model::secrets::{Allowed, looks_secret, scan_json};
-use model::{ErrorCode, RowId, hub, limits};
+use model::{ErrorCode, hub, limits};
 use net::respond::Refusal;
 use wire::hub::CREATED_HEADER;
 use wire::relay::{
@@ -169,7 +169,7 @@ fn ask(
         .then(|| Precondition::of(asked_condition, shared.tags.of(&normal), shared.upstream.now()));
     let base = precondition.as_ref().and_then(|condition| base_of(shared, &normal, condition));
     let new = NewEnvelope {
-        idempotency_key: named.unwrap_or_else(|| RowId::mint(now, &*shared.entropy).to_string()),
+        idempotency_key: named,
         fingerprint,
         method: parts.method.to_string(),
         path,
@@ -236,7 +236,7 @@ async fn place(shared: &Shared, envelopes: &Envelopes, asked: Asked) -> Response
 /// Nothing can be stored: it passes while the upstream answers, and is refused otherwise.
 async fn without_room(shared: &Shared, held: Held) -> Response {
     let request = Request::from_parts(held.parts, Body::from(held.body));
-    let resource = Some(held.order_key).filter(|key| key.scope() != "append");
+    let resource = Some(held.order_key).filter(|key| !key.is_append());
     online::write(shared, request, resource, Why::NoRoom, held.lends).await
 }
 

@@ -2,17 +2,20 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use http::HeaderMap;
+use http::{HeaderMap, Method};
+use hyper::body::Incoming;
 use model::ErrorCode;
 use net::guard::{Hosts, Origins, Policy, Scheme, bearer};
 use net::respond::Refusal;
-use net::serve::Connection;
+use net::serve::{Answers, Connection};
 
+use super::send;
 use crate::ground::{Caller, Ground};
 use crate::storage;
 
@@ -42,43 +45,83 @@ impl Transport {
     }
 }
 
-/// What stands before every route of one listener.
+/// What stands before everything behind one listener: its guard, its authentication and its counters. One layer,
+/// because each is paid for by every request.
 struct Gate {
     ground: Arc<Ground>,
     transport: Transport,
     policy: Policy,
 }
 
-/// `routes` behind the listener's guard, its authentication and its counters: one layer, because each is paid for
-/// by every request.
-pub(super) fn guarded(routes: Router, ground: Arc<Ground>, transport: Transport) -> Router {
-    let gate = Gate { ground, transport, policy: transport.policy() };
-    routes.layer(middleware::from_fn_with_state(Arc::new(gate), pass))
+/// Whoever answers at one listener. Sends do not go through the routes, whose futures every message would pay for.
+#[derive(Clone)]
+pub(crate) struct Callers {
+    gate: Arc<Gate>,
+    routes: Router,
+}
+
+impl Callers {
+    pub(super) fn new(routes: Router, ground: Arc<Ground>, transport: Transport) -> Self {
+        let gate = Arc::new(Gate { ground, transport, policy: transport.policy() });
+        Self { routes: routes.layer(middleware::from_fn_with_state(gate.clone(), pass)), gate }
+    }
+}
+
+impl Answers for Callers {
+    async fn answer(&self, connection: &Connection, request: http::Request<Incoming>) -> Response {
+        if request.method() == Method::POST && request.uri().path() == send::PATH {
+            // Boxed: what moves with a request shall be small.
+            return Box::pin(self.gate.take_send(connection, request)).await;
+        }
+        self.routes.answer(connection, request).await
+    }
 }
 
 async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let Gate { ground, transport, policy } = &*gate;
-    let began = ground.clock.monotonic();
+    let began = gate.ground.clock.monotonic();
     let path = request.extensions().get::<MatchedPath>().cloned();
-    let answer = policy.guard(request, |request| known_callers(ground, *transport, request, next)).await;
-    let path = answer.extensions().get::<MatchedPath>().or(path.as_ref());
+    let connection = request.extensions().get::<Connection>().cloned();
+    let run = async |mut request: Request, caller| {
+        request.extensions_mut().insert(caller);
+        Ok(next.run(request).await)
+    };
+    let admit = |request| gate.admit(connection.as_ref(), request, run);
+    let answer = gate.policy.guard(connection.as_ref().map(Connection::caller), request, admit).await;
     // Without a route the address is the caller's own text, and no label.
-    let endpoint = path.map_or("none", MatchedPath::as_str);
-    let took = ground.clock.monotonic().saturating_sub(began);
-    ground.ipc.answered(endpoint, answer.status().as_u16(), transport.word(), took);
+    gate.count(path.as_ref().map_or("none", MatchedPath::as_str), &answer, began);
     answer
 }
 
-async fn known_callers(ground: &Ground, transport: Transport, mut request: Request, next: Next) -> Response {
-    match caller(ground, transport, request.headers()).await {
-        Ok(caller) => {
-            if let Some(connection) = request.extensions().get::<Connection>() {
-                connection.authenticated();
+impl Gate {
+    async fn take_send(&self, connection: &Connection, request: http::Request<Incoming>) -> Response {
+        let began = self.ground.clock.monotonic();
+        let take = async |request, caller| send::send(&self.ground, &caller, request).await;
+        let admit = |request| self.admit(Some(connection), request, take);
+        let answer = self.policy.guard(Some(connection.caller()), request, admit).await;
+        self.count(send::PATH, &answer, began);
+        answer
+    }
+
+    /// Lets `then` see the request of a caller that is known.
+    async fn admit(
+        &self,
+        connection: Option<&Connection>,
+        request: Request,
+        then: impl AsyncFnOnce(Request, Caller) -> Result<Response, Refusal>,
+    ) -> Response {
+        let admitted = match caller(&self.ground, self.transport, request.headers()).await {
+            Ok(caller) => {
+                connection.inspect(|connection| connection.authenticated());
+                then(request, caller).await
             }
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(refusal) => refusal.into_response(),
+            Err(refusal) => Err(refusal),
+        };
+        admitted.unwrap_or_else(IntoResponse::into_response)
+    }
+
+    fn count(&self, endpoint: &str, answer: &Response, began: Duration) {
+        let took = self.ground.clock.monotonic().saturating_sub(began);
+        self.ground.ipc.answered(endpoint, answer.status().as_u16(), self.transport.word(), took);
     }
 }
 

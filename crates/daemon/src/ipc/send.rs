@@ -3,51 +3,45 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::HeaderMap;
-use http::request::Parts;
 use model::ErrorCode;
-use net::respond::{Json, Refusal, json};
+use net::respond::{Json, Refusal, json, read_json};
 use wire::local::{ACT_AS_HEADER, IDEMPOTENCY_HEADER, SendRequest, TopicPostRequest};
 
 use crate::ground::{Caller, Ground};
 use crate::send::{Answered, send as accept};
 
-/// The headers that say something of a message. An extractor: a send does not copy all the others.
-pub(super) struct Lines {
-    key: Option<String>,
-    acting_as: Option<String>,
-}
+/// Where sends go. Whoever answers them stands before the routes.
+pub(super) const PATH: &str = "/v1/send";
 
-impl<S: Sync> FromRequestParts<S> for Lines {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let of = |name| line(&parts.headers, name).map(|line| line.map(str::to_owned));
-        Ok(Self { key: of(IDEMPOTENCY_HEADER)?, acting_as: of(ACT_AS_HEADER)? })
-    }
-}
-
-pub(super) async fn send(
-    State(ground): State<Arc<Ground>>,
-    Extension(caller): Extension<Caller>,
-    Lines { key, acting_as }: Lines,
-    Json(request): Json<SendRequest>,
-) -> Result<Response, Refusal> {
-    let actor = ground.act(&caller, request.mesh.as_deref(), acting_as.as_deref())?;
-    ground.disk.check()?;
-    let Answered { status, answer } = accept(&actor.mesh, &actor.member, request, key.as_deref()).await?;
-    Ok(json(status, &answer))
+/// Answers a send of `caller`.
+pub(super) async fn send(ground: &Ground, caller: &Caller, request: Request) -> Result<Response, Refusal> {
+    let (head, body) = request.into_parts();
+    take(ground, caller, &head.headers, read_json(body).await?).await
 }
 
 pub(super) async fn post_to_topic(
-    state: State<Arc<Ground>>,
-    caller: Extension<Caller>,
-    lines: Lines,
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     Json(request): Json<TopicPostRequest>,
 ) -> Result<Response, Refusal> {
-    send(state, caller, lines, Json(request.into())).await
+    take(&ground, &caller, &headers, request.into()).await
+}
+
+async fn take(
+    ground: &Ground,
+    caller: &Caller,
+    headers: &HeaderMap,
+    request: SendRequest,
+) -> Result<Response, Refusal> {
+    let (key, acting_as) = (line(headers, IDEMPOTENCY_HEADER)?, line(headers, ACT_AS_HEADER)?);
+    let actor = ground.act(caller, request.mesh.as_deref(), acting_as)?;
+    ground.disk.check()?;
+    let Answered { status, answer } = accept(&actor.mesh, &actor.member, request, key).await?;
+    Ok(json(status, &answer))
 }
 
 /// A header's one line; two could be understood differently by two readers.

@@ -16,7 +16,7 @@ pub struct NewRow {
     pub row: RowId,
     /// Who sends it.
     pub sender: MemberId,
-    /// The caller's id for it.
+    /// The caller's id for it; the row's own where the caller has none.
     pub client_message_id: ClientMessageId,
     /// What is asked.
     pub fingerprint: Fingerprint,
@@ -30,6 +30,13 @@ pub struct NewRow {
     pub deliver_by: Option<Timestamp>,
     /// Now.
     pub enqueued_at: Timestamp,
+}
+
+impl NewRow {
+    /// Whether its caller named it. Otherwise its row does, and nobody can have used that name before.
+    fn is_named(&self) -> bool {
+        self.client_message_id != self.row.into()
+    }
 }
 
 /// The door's answer, true after the commit.
@@ -67,7 +74,7 @@ pub(crate) fn accept(conn: &Connection, new: &NewRow) -> rusqlite::Result<Accept
 
 /// The row and its payload, behind every row its lane has.
 pub(super) fn insert(conn: &Connection, new: &NewRow) -> rusqlite::Result<()> {
-    Door::open(conn)?.insert(new)
+    Door::open(conn)?.insert(new, new.is_named())
 }
 
 /// The statements of the door, looked up once for all who come together.
@@ -89,21 +96,27 @@ impl<'conn> Door<'conn> {
     }
 
     fn accept(&mut self, new: &NewRow) -> rusqlite::Result<Accepted> {
-        let key = params![Sql(&new.sender), Sql(&new.client_message_id)];
-        let held = self.find.query_row(key, held).optional()?;
+        let named = new.is_named();
+        let held = if named { self.held(new)? } else { None };
         let (found, row, enqueued_at) = match held {
             Some((found, row, enqueued_at)) => (Some(found), row, enqueued_at),
             None => (None, new.row, new.enqueued_at),
         };
         let verdict = decide(found.as_ref(), &new.fingerprint);
         if verdict == Verdict::Insert {
-            self.insert(new)?;
+            self.insert(new, named)?;
         }
         Ok(Accepted { verdict, row, enqueued_at })
     }
 
-    fn insert(&mut self, new: &NewRow) -> rusqlite::Result<()> {
-        let is_short = new.payload.len() <= limits::OUTBOX_SHORT_PAYLOAD_BYTES;
+    /// The row that has the message's name already.
+    fn held(&mut self, new: &NewRow) -> rusqlite::Result<Option<(Found, RowId, Timestamp)>> {
+        let key = params![Sql(&new.sender), Sql(&new.client_message_id)];
+        self.find.query_row(key, held).optional()
+    }
+
+    fn insert(&mut self, new: &NewRow, named: bool) -> rusqlite::Result<()> {
+        let is_short = new.payload.len() <= limits::SHORT_BODY_BYTES;
         // By place: looking every name up costs as much as what is done with it.
         self.insert.execute(params![
             Sql(&new.row),
@@ -115,6 +128,7 @@ impl<'conn> Door<'conn> {
             Sql(&new.enqueued_at),
             Sql(&new.deliver_by),
             is_short.then_some(&new.payload),
+            named,
         ])?;
         if !is_short {
             self.insert_payload.execute(params![self.conn.last_insert_rowid(), new.payload])?;

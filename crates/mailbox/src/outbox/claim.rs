@@ -1,5 +1,6 @@
 //! The courier takes what may leave: for each free lane its next rows, in order, under a lease.
 //!
+//! - Rows stand in the order they came until a claim sorts them by lane, a bounded number at once.
 //! - A lane with a row on the wire gives nothing; nor does one that waits.
 //! - A row whose time is over is buried in the same transaction and does not stop its lane.
 //! - A row an operator holds, and a successor whose predecessor may have been accepted, stop their lane:
@@ -17,6 +18,7 @@ use super::lane::{self, LaneKey};
 use super::one;
 use crate::column::{Sql, get};
 use crate::planted::{AGE_OF_UNATTEMPTED, planted};
+use crate::sorting::Sorting;
 use crate::{Mailbox, sql};
 
 /// What the courier could take on now. A claim needs broker time: without a link there is none.
@@ -97,6 +99,7 @@ impl Mailbox {
 fn take(conn: &Connection, request: &ClaimRequest, entropy: &dyn Entropy) -> rusqlite::Result<Claimed> {
     let latest = request.now + limits::RETRY_AFTER_MAX;
     conn.prepare_cached(sql::CLAIM_CLAMP)?.execute(named_params! {":latest": Sql(&latest)})?;
+    let is_sorted = sort(conn)?;
     let mut claimed = Claimed { after: request.after.clone(), ..Claimed::default() };
     let mut round = Round::behind(request.after.as_ref());
     while claimed.frames.len() < request.lanes_max
@@ -116,7 +119,18 @@ fn take(conn: &Connection, request: &ClaimRequest, entropy: &dyn Entropy) -> rus
             claimed.frames.push(LaneFrame { lane, lease, rows });
         }
     }
+    if !is_sorted {
+        // Behind what was looked at there may be lanes that are free.
+        claimed.next_due = Some(request.now);
+    }
     Ok(claimed)
+}
+
+/// Puts rows that came since into their lanes; whether that were all.
+fn sort(conn: &Connection) -> rusqlite::Result<bool> {
+    Sorting { state: sql::SORT_STATE, put: sql::SORT_PUT }.some(conn, |after, upto| {
+        conn.prepare_cached(sql::SORT_ROWS)?.execute(named_params! {":after": after, ":upto": upto})
+    })
 }
 
 /// Lanes with rows to go, in key order from behind `start` around to `start` itself.

@@ -156,8 +156,10 @@ fn hold(conn: &Connection, id: RowId, lease: LeaseToken, now: Timestamp) -> Resu
 }
 
 fn release(conn: &Connection, row: RowId, lease: LeaseToken) -> rusqlite::Result<()> {
-    conn.prepare_cached(sql::OPERATOR_RELEASE)?
-        .execute(named_params! {":id": Sql(&row), ":lease": Sql(&lease)})?;
+    if let Some(seq) = read::seq_of_row(conn, &row)? {
+        conn.prepare_cached(sql::OPERATOR_RELEASE)?
+            .execute(named_params! {":seq": seq, ":lease": Sql(&lease)})?;
+    }
     Ok(())
 }
 

@@ -122,7 +122,7 @@ pub(super) fn payload(conn: &Connection, seq: u64) -> rusqlite::Result<Option<Ve
 
 fn seq_of(conn: &Connection, key: &OutboxKey) -> rusqlite::Result<Option<u64>> {
     match key {
-        OutboxKey::Row(row) => seq(conn, sql::OUTBOX_SEQ_BY_ROW, named_params! {":id": Sql(row)}),
+        OutboxKey::Row(row) => seq_of_row(conn, row),
         OutboxKey::Client { sender, client_message_id } => {
             let key = named_params! {":sender": Sql(sender), ":client_message_id": Sql(client_message_id)};
             seq(conn, sql::OUTBOX_SEQ_BY_CLIENT, key)
@@ -131,6 +131,12 @@ fn seq_of(conn: &Connection, key: &OutboxKey) -> rusqlite::Result<Option<u64>> {
             seq(conn, sql::OUTBOX_SEQ_BY_MESSAGE, named_params! {":message": Sql(message)})
         }
     }
+}
+
+/// Where the row with this id stands.
+pub(crate) fn seq_of_row(conn: &Connection, row: &RowId) -> rusqlite::Result<Option<u64>> {
+    let name = ClientMessageId::from(*row);
+    seq(conn, sql::OUTBOX_SEQ_BY_ROW, named_params! {":id": Sql(row), ":name": Sql(&name)})
 }
 
 fn seq(conn: &Connection, statement: &str, key: impl Params) -> rusqlite::Result<Option<u64>> {

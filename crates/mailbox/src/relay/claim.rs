@@ -2,12 +2,13 @@
 
 use model::relay::{Ending, Outcome, Precondition, Status, effective};
 use model::{Entropy, LeaseToken, RowId, Timestamp, limits};
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, named_params};
 use sqlite::StorageError;
 
+use super::read::by_id;
 use super::row::Envelope;
 use super::settle::{End, end};
-use super::{Envelopes, one, sql};
+use super::{Envelopes, one, sort, sql};
 use crate::column::{Sql, get};
 
 /// Rows at the head of the queue among which enough are found when many keys wait.
@@ -64,7 +65,13 @@ fn take(
     entropy: &dyn Entropy,
 ) -> rusqlite::Result<Claims> {
     conn.prepare_cached(sql::LEASES_OVER)?.execute(named_params! {":now": Sql(&now)})?;
+    let is_sorted = sort::some(conn, now)?;
     let mut claims = Claims { expired: expire(conn, now)?, ..Claims::default() };
+    if !is_sorted {
+        // What is not sorted yet may belong before anything that is.
+        claims.next_due = Some(now);
+        return Ok(claims);
+    }
     for envelope in candidates(conn, now, rows_max)? {
         let lease = LeaseToken::mint(now, entropy);
         claims.taken.push(lease_out(conn, envelope, lease, now)?);
@@ -131,11 +138,7 @@ fn condition_of(conn: &Connection, envelope: &Envelope) -> rusqlite::Result<Opti
 }
 
 fn end_of(conn: &Connection, id: RowId) -> rusqlite::Result<Option<(Status, Outcome, Option<String>)>> {
-    conn.prepare_cached(sql::FIND_ID)?
-        .query_row(named_params! {":id": Sql(&id)}, |row| {
-            Ok((get(row, "status")?, get(row, "outcome")?, row.get("response_etag")?))
-        })
-        .optional()
+    Ok(by_id(conn, id)?.map(|row| (row.status, row.outcome, row.response.etag)))
 }
 
 fn expire(conn: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Envelope>> {

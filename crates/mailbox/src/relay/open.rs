@@ -20,6 +20,7 @@ pub const RELAY_SCHEMA: Schema = Schema {
         Migration { number: 3, name: "barriers", sql: include_str!("migrations/0003_barriers.sql") },
         Migration { number: 4, name: "base", sql: include_str!("migrations/0004_base.sql") },
         Migration { number: 5, name: "ending", sql: include_str!("migrations/0005_ending.sql") },
+        Migration { number: 6, name: "lean", sql: include_str!("migrations/0006_lean.sql") },
     ],
     sum: include_str!("../../relay.sql"),
 };

@@ -2,10 +2,10 @@
 
 use model::relay::{Age, Cancel, Ending, Outcome, Precondition, Retry, Status, age, cancel, retry};
 use model::{Fingerprint, RowId, Timestamp, limits};
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, named_params};
 use sqlite::StorageError;
 
-use super::read::Bodies;
+use super::read::{self, Bodies};
 use super::row::Envelope;
 use super::settle::{End, end};
 use super::store::{Insert, NewEnvelope, insert};
@@ -199,9 +199,7 @@ fn verdict(row: &Envelope, now: Timestamp) -> Retry {
 }
 
 fn by_id(conn: &Connection, id: RowId) -> Result<Envelope, OperateError> {
-    let mut statement = conn.prepare_cached(sql::FIND_ID).map_err(StorageError::from)?;
-    let row = statement.query_row(named_params! {":id": Sql(&id)}, Envelope::read).optional();
-    row.map_err(StorageError::from)?.ok_or(OperateError::NotFound)
+    read::by_id(conn, id).map_err(StorageError::from)?.ok_or(OperateError::NotFound)
 }
 
 fn want(conn: &Connection, row: &Envelope, ending: Ending, now: Timestamp) -> Result<(), StorageError> {
@@ -232,7 +230,7 @@ fn replace(
         ":resolution": successor.resolution,
     })?)?;
     let new = NewEnvelope {
-        idempotency_key: successor.idempotency_key,
+        idempotency_key: Some(successor.idempotency_key),
         fingerprint,
         method: old.method.clone(),
         path: old.path.clone(),

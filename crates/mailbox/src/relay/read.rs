@@ -3,7 +3,7 @@
 use model::relay::{Outcome, Status};
 use model::route_class::OrderKey;
 use model::{RowId, Timestamp, limits};
-use rusqlite::{OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use sqlite::StorageError;
 
 use super::row::Envelope;
@@ -135,12 +135,7 @@ impl Envelopes {
 
     /// The envelope of that id.
     pub async fn find(&self, id: RowId) -> Result<Option<Envelope>, StorageError> {
-        self.db
-            .read("relay.find", move |conn| {
-                let mut statement = conn.prepare_cached(sql::FIND_ID)?;
-                Ok(statement.query_row(named_params! {":id": Sql(&id)}, Envelope::read).optional()?)
-            })
-            .await
+        self.db.read("relay.find", move |conn| Ok(by_id(conn, id)?)).await
     }
 
     /// The envelope of that key.
@@ -174,4 +169,9 @@ impl Envelopes {
             })
             .await
     }
+}
+
+pub(super) fn by_id(conn: &Connection, id: RowId) -> rusqlite::Result<Option<Envelope>> {
+    let key = named_params! {":id": Sql(&id), ":key": id.to_string()};
+    conn.prepare_cached(sql::FIND_ID)?.query_row(key, Envelope::read).optional()
 }

@@ -161,6 +161,9 @@ columns! {
     Resolution "resolution"
     PossibleDuplicateOf "possible_duplicate_of"
     BodyBytes "body_bytes"
+    Body "body"
+    Named "named"
+    Sorted "sorted"
 }
 
 impl Envelope {

@@ -202,6 +202,8 @@ fn again(
 }
 
 pub(super) fn end(conn: &Connection, end: &End) -> rusqlite::Result<()> {
+    // What was committed is the upstream's to keep.
+    let forget = end.status == Status::Done;
     one(conn.prepare_cached(sql::END)?.execute(named_params! {
         ":seq": end.seq, ":expected": Sql(&end.expected), ":status": Sql(&end.status),
         ":outcome": Sql(&end.outcome), ":now": Sql(&end.now), ":response_status": end.response.status,
@@ -209,9 +211,9 @@ pub(super) fn end(conn: &Connection, end: &End) -> rusqlite::Result<()> {
         ":response_code": storable(end.response.code.as_deref()),
         ":response_resource": storable(end.response.resource.as_deref()),
         ":error": end.error.as_deref().map(secrets::storable_text), ":resolution": end.resolution,
+        ":forget": forget,
     })?)?;
-    if end.status == Status::Done {
-        // What was committed is the upstream's to keep.
+    if forget {
         conn.prepare_cached(sql::FORGET_BODY)?.execute(named_params! {":seq": end.seq})?;
     }
     Ok(())

@@ -9,14 +9,14 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use sqlite::{Gathering, StorageError};
 
 use super::row::{Envelope, Response, Source};
-use super::{Envelopes, sql};
+use super::{Envelopes, sort, sql};
 use crate::column::{Sql, get};
 
 /// A write to be stored.
 #[derive(Clone, Debug)]
 pub struct NewEnvelope {
-    /// The key every attempt will carry.
-    pub idempotency_key: String,
+    /// The caller's key, which every attempt will carry; without one it is the id of its row.
+    pub idempotency_key: Option<String>,
     /// What is asked.
     pub fingerprint: Fingerprint,
     /// The method.
@@ -107,6 +107,8 @@ pub(super) struct Insert {
     /// What every column will hold, but for what only the file knows.
     envelope: Envelope,
     chains: bool,
+    /// Whether its caller gave it a key.
+    named: bool,
     /// Whose place it takes.
     succeeds: Option<u64>,
     body: Vec<u8>,
@@ -137,14 +139,14 @@ impl Insert {
     }
 
     fn of(new: NewEnvelope, id: RowId, lease: Option<LeaseToken>, now: Timestamp) -> Self {
-        let live = lease.is_some();
+        let (live, named) = (lease.is_some(), new.idempotency_key.is_some());
         // Once it may leave at any moment, only an answer can say that it did not.
         let (status, outcome) =
             if live { (Status::Inflight, Outcome::Unknown) } else { (Status::Queued, Outcome::NotSent) };
         let envelope = Envelope {
             local_seq: 0,
             envelope_id: id,
-            idempotency_key: new.idempotency_key,
+            idempotency_key: new.idempotency_key.unwrap_or_else(|| id.to_string()),
             fingerprint: new.fingerprint,
             method: new.method,
             path: new.path,
@@ -177,7 +179,12 @@ impl Insert {
             possible_duplicate_of: new.possible_duplicate_of,
             body_bytes: new.body.len() as u64,
         };
-        Self { envelope, chains: new.chains, succeeds: None, body: new.body, base: new.base }
+        Self { envelope, chains: new.chains, named, succeeds: None, body: new.body, base: new.base }
+    }
+
+    /// The body that stands in its row.
+    fn short_body(&self) -> Option<&[u8]> {
+        (self.body.len() <= limits::SHORT_BODY_BYTES).then_some(&self.body)
     }
 
     /// The envelope as it stands now.
@@ -221,22 +228,30 @@ impl<'conn> Door<'conn> {
     }
 
     fn insert(&mut self, row: &Insert) -> rusqlite::Result<Option<Placed>> {
-        let base_envelope = if row.chains { self.last_of(&row.envelope.order_key)? } else { None };
+        let base_envelope = if row.chains { self.last_of(row)? } else { None };
         if self.put(row, base_envelope)? == 0 {
             return Ok(None);
         }
         let local_seq = self.conn.last_insert_rowid().unsigned_abs();
-        self.insert_body.execute(params![local_seq, row.body, row.base])?;
+        if row.short_body().is_none() || row.base.is_some() {
+            self.insert_body.execute(params![local_seq, row.body, row.base])?;
+        }
         Ok(Some(Placed { local_seq, base_envelope }))
     }
 
     /// The write that one under this key waits behind.
-    fn last_of(&mut self, key: &OrderKey) -> rusqlite::Result<Option<RowId>> {
+    fn last_of(&mut self, row: &Insert) -> rusqlite::Result<Option<RowId>> {
+        let key = &row.envelope.order_key;
+        if key.is_append() {
+            sort::all(self.conn, row.envelope.queued_at)?;
+        }
         self.last_of_key.query_row(params![Sql(key)], |row| get(row, "envelope_id")).optional()
     }
 
     /// Rows written: none when the key is taken.
     fn put(&mut self, row: &Insert, base_envelope: Option<RowId>) -> rusqlite::Result<usize> {
+        let (body, named) = (row.short_body(), row.named);
+        let sorted = !sort::may_wait(row.envelope.status, row.envelope.route_class, &row.envelope.order_key);
         let Insert { envelope: row, succeeds, .. } = row;
         let lease_until = row.lease.map(|_| row.queued_at + limits::RELAY_LEASE);
         // By place: looking thirty names up costs more than what is done with them.
@@ -270,6 +285,9 @@ impl<'conn> Door<'conn> {
             Sql(&row.possible_duplicate_of),
             Sql(&row.supersedes),
             row.body_bytes,
+            body,
+            named,
+            sorted,
         ])
     }
 }

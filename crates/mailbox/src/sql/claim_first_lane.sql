@@ -1,1 +1,1 @@
-SELECT sender_member_id, lane FROM outbox WHERE status < 2 ORDER BY sender_member_id, lane LIMIT 1
+SELECT sender_member_id, lane FROM outbox WHERE status < 2 AND sorted = 1 ORDER BY sender_member_id, lane LIMIT 1

@@ -3,5 +3,5 @@ SELECT seq, id, client_message_id, request_fingerprint, deliver_by, attempts, fi
     EXISTS (SELECT 1 FROM outbox AS replaced WHERE replaced.superseded_by = outbox.id
         AND replaced.outcome = 1 AND replaced.outcome_settled_at IS NULL) AS unasked
 FROM outbox
-WHERE status < 2 AND sender_member_id = :sender AND lane = :lane AND seq > :after
+WHERE status < 2 AND sorted = 1 AND sender_member_id = :sender AND lane = :lane AND seq > :after
 ORDER BY seq LIMIT :limit

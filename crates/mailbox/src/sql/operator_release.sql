@@ -1,2 +1,2 @@
 UPDATE outbox SET lease_token = NULL, lease_until = NULL
-WHERE id = :id AND status IN (0, 3) AND lease_token = :lease
+WHERE seq = :seq AND status IN (0, 3) AND lease_token = :lease

@@ -1,1 +1,1 @@
-SELECT request_fingerprint, client_message_id FROM outbox WHERE id = :row
+SELECT request_fingerprint, client_message_id FROM outbox WHERE seq = :seq

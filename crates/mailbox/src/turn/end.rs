@@ -8,7 +8,7 @@ use sqlite::{StorageError, fault};
 
 use super::{Turn, by_id, one};
 use crate::column::{Sql, get};
-use crate::outbox::{Accepted, NewRow, accept};
+use crate::outbox::{Accepted, NewRow, accept, seq_of_row};
 use crate::planted::{TURN_REPLY_APART, planted};
 use crate::{Mailbox, sql};
 
@@ -126,5 +126,6 @@ fn is_same(turn: &Turn, asked: &EndTurn, kept: Option<&Fingerprint>) -> bool {
 fn reply_of(conn: &Connection, row: RowId) -> rusqlite::Result<(Fingerprint, ClientMessageId)> {
     let read =
         |row: &rusqlite::Row<'_>| Ok((get(row, "request_fingerprint")?, get(row, "client_message_id")?));
-    conn.prepare_cached(sql::TURN_REPLY)?.query_row(named_params! {":row": Sql(&row)}, read)
+    let seq = seq_of_row(conn, &row)?;
+    conn.prepare_cached(sql::TURN_REPLY)?.query_row(named_params! {":seq": seq}, read)
 }

@@ -23,9 +23,33 @@ async fn a_new_id_is_stored_and_its_retry_finds_the_row() {
 }
 
 #[tokio::test]
+async fn a_message_its_caller_did_not_name_is_found_by_its_row_under_either_name() {
+    let mut desk = Desk::open();
+    let draft = desk.draft(ANN, "x", "@bob", "hi");
+    let unnamed = NewRow { client_message_id: draft.row.into(), ..draft };
+    let (row, name) = (unnamed.row, unnamed.client_message_id.clone());
+    assert_eq!(desk.mailbox.accept(unnamed).await.unwrap().verdict, Verdict::Insert);
+    desk.crash();
+    let found = desk.mailbox.outbox_chain(row).await.unwrap();
+    assert_eq!(found.iter().map(|found| found.row).collect::<Vec<_>>(), [row]);
+    assert_eq!(desk.row(ANN, name.as_str()).await.row, row);
+    // Whoever was told the name may ask again by it.
+    let again = desk.mailbox.accept(desk.draft(ANN, name.as_str(), "@bob", "hi")).await.unwrap();
+    assert_eq!((again.verdict, again.row), (Verdict::Queued, row));
+    let theirs = desk.mailbox.accept(desk.draft(BOB, name.as_str(), "@bob", "hi")).await.unwrap();
+    assert_eq!(theirs.verdict, Verdict::Insert, "another sender's name is another's");
+    assert_ne!(theirs.row, row);
+    let held = desk.mailbox.hold(row, desk.now).await.unwrap();
+    desk.mailbox.release(row, held.lease).await.unwrap();
+    desk.mailbox.abort(row, AbortedBy::Operator, desk.now).await.unwrap();
+    assert_eq!(desk.row(ANN, name.as_str()).await.state.status(), Status::Aborted);
+    assert_eq!(desk.row(BOB, name.as_str()).await.state.status(), Status::Pending);
+}
+
+#[tokio::test]
 async fn short_and_long_bodies_leave_as_they_came_and_are_scrubbed_alike() {
     let mut desk = Desk::open();
-    let short = limits::OUTBOX_SHORT_PAYLOAD_BYTES;
+    let short = limits::SHORT_BODY_BYTES;
     for bytes in [0, short, short + 1, 20 * short] {
         let (id, text) = (format!("of-{bytes}"), "x".repeat(bytes));
         let row = desk.mailbox.accept(desk.draft(ANN, &id, "@bob", &text)).await.unwrap().row;

@@ -31,6 +31,28 @@ async fn each_lane_gives_one_frame_with_its_rows_in_the_order_they_were_accepted
 }
 
 #[tokio::test]
+async fn a_lane_behind_more_rows_than_one_claim_sorts_is_reached_by_the_next() {
+    let mut desk = Desk::open();
+    desk.send(ANN, "first", "@blocked").await;
+    let frame = desk.frame().await;
+    for n in 0..2 * limits::SORT_ROWS_MAX {
+        desk.send(ANN, &format!("n{n}"), "@blocked").await;
+    }
+    desk.send(ANN, "free", "@free").await;
+    for round in 0..2 {
+        let claimed = desk.claim().await;
+        assert_eq!((claimed.frames, claimed.next_due), (Vec::new(), Some(desk.now)), "round {round}");
+        desk.crash();
+    }
+    let claimed = desk.claim().await;
+    assert_eq!(claimed.frames.iter().map(ids).collect::<Vec<_>>(), [["free"]]);
+    assert_eq!(claimed.next_due, None, "all are sorted");
+    desk.deliver(&frame).await;
+    let next: Vec<_> = (0..limits::FRAME_MESSAGES_MAX).map(|n| format!("n{n}")).collect();
+    assert_eq!(ids(&desk.frame().await), next, "a lane keeps its order");
+}
+
+#[tokio::test]
 async fn a_claim_counts_the_try_and_fixes_the_first_attempt_before_anything_leaves() {
     let mut desk = Desk::open();
     let sent = desk.send(ANN, "a", "@x").await;

@@ -1,7 +1,7 @@
 //! Looking at the outbox.
 
 use mailbox::{OutboxCounts, OutboxFilter, OutboxKey};
-use model::outbox::Status;
+use model::outbox::{AbortedBy, Answer, Status};
 use model::receipt::{Ended, Rung, Standing};
 
 use crate::accept::one_row_in_each_state;
@@ -41,6 +41,50 @@ async fn counts_tell_each_state_and_the_age_of_the_oldest_open_row() {
     let expected =
         OutboxCounts { pending: 2, inflight: 1, done: 1, dead: 1, aborted: 1, oldest_open_at: Some(started) };
     assert_eq!(desk.mailbox.outbox_counts().await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn rows_are_counted_and_listed_alike_before_and_after_a_courier_looked_at_them() {
+    let mut desk = Desk::open();
+    for id in ["old", "gone"] {
+        desk.send(ANN, id, "@x").await;
+    }
+    desk.deliver(&desk.frame().await).await;
+    let first = desk.now;
+    for (sender, id) in [(ANN, "a"), (BOB, "b"), (ANN, "given-up"), (ANN, "c")] {
+        desk.send(sender, id, "@y").await;
+        desk.advance(HOUR);
+    }
+    desk.mailbox.abort(desk.row(ANN, "given-up").await.row, AbortedBy::Operator, desk.now).await.unwrap();
+    desk.crash();
+    let shown = |status, sender, limit| {
+        let mailbox = desk.mailbox.clone();
+        async move {
+            let filter = OutboxFilter { status: Some(status), sender, limit, ..OutboxFilter::default() };
+            let rows = mailbox.outbox_list(filter).await.unwrap();
+            rows.iter().map(|row| row.client_message_id.to_string()).collect::<Vec<_>>()
+        }
+    };
+    let waiting = OutboxCounts {
+        pending: 3,
+        done: 2,
+        aborted: 1,
+        oldest_open_at: Some(first),
+        ..OutboxCounts::default()
+    };
+    assert_eq!(desk.mailbox.outbox_counts().await.unwrap(), waiting);
+    assert_eq!(shown(Status::Pending, None, 9).await, ["c", "b", "a"]);
+    assert_eq!(shown(Status::Pending, Some(ANN), 1).await, ["c"]);
+    let frames = desk.claim().await.frames;
+    let taken = OutboxCounts { pending: 0, inflight: 3, ..waiting };
+    assert_eq!(desk.mailbox.outbox_counts().await.unwrap(), taken);
+    assert_eq!(shown(Status::Inflight, None, 9).await, ["c", "b", "a"]);
+    desk.settle(&frames[0], &[Answer::NotTried, Answer::NotTried]).await;
+    desk.send(ANN, "d", "@y").await;
+    assert_eq!(shown(Status::Pending, Some(ANN), 9).await, ["d", "c", "a"], "sorted and not, newest first");
+    assert_eq!(shown(Status::Pending, Some(ANN), 2).await, ["d", "c"]);
+    let mixed = OutboxCounts { pending: 3, inflight: 1, ..waiting };
+    assert_eq!(desk.mailbox.outbox_counts().await.unwrap(), mixed);
 }
 
 #[tokio::test]

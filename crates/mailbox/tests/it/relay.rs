@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailbox::relay::{
-    Ahead, Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, Response, Source, Start, Stored,
-    Successor, Taken, Task, Telling, Withdrawn,
+    Ahead, Bodies, Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, RELAY_SCHEMA, Response,
+    Source, Start, Stored, Successor, Taken, Task, Telling, Withdrawn,
 };
 use model::relay::{Answer, Fenced, Outcome, Precondition, Status};
 use model::route_class::{OrderKey, RouteClass};
-use model::{Fingerprint, OsEntropy, Timestamp};
+use model::{Fingerprint, OsEntropy, Timestamp, limits};
 
 struct Stage {
     envelopes: Envelopes,
@@ -69,7 +69,7 @@ impl Stage {
 
 fn new(key: &str, order: &str, class: RouteClass) -> NewEnvelope {
     NewEnvelope {
-        idempotency_key: key.to_owned(),
+        idempotency_key: Some(key.to_owned()),
         fingerprint: Fingerprint::from_bytes([7; 32]),
         method: "PATCH".to_owned(),
         path: "/tasks/1".to_owned(),
@@ -119,7 +119,7 @@ async fn what_is_told_of_a_stored_write_is_what_stands_in_the_file() {
     full.possible_duplicate_of = Some(first.envelope_id);
     let mut told = vec![first];
     for (key, start) in [("waiting", Start::Waiting), ("live", Start::Live)] {
-        let new = NewEnvelope { idempotency_key: key.into(), ..full.clone() };
+        let new = NewEnvelope { idempotency_key: Some(key.into()), ..full.clone() };
         let Stored::New(envelope) = relay.envelopes.store(new, start, NOW).await.unwrap() else { panic!() };
         told.push(*envelope);
     }
@@ -359,6 +359,119 @@ async fn done_envelopes_lose_their_body_at_once_and_their_row_after_a_day() {
     assert_eq!(relay.envelopes.bodies(row.local_seq).await.unwrap(), None);
     assert_eq!(relay.envelopes.trim(NOW).await.unwrap(), 0);
     assert_eq!(relay.envelopes.trim(days(1)).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_write_without_a_key_is_known_by_its_own_id() {
+    let relay = Stage::open();
+    let asked = NewEnvelope { idempotency_key: None, ..new("x", "task:1", RouteClass::Append) };
+    let Stored::New(row) = relay.envelopes.store(asked, Start::Waiting, NOW).await.unwrap() else {
+        panic!("nobody has used its key")
+    };
+    assert_eq!(row.idempotency_key, row.envelope_id.to_string());
+    assert_eq!(relay.now(&row).await, *row);
+    let again = new(&row.idempotency_key, "task:1", RouteClass::Append);
+    let Stored::Known { envelope, matches } =
+        relay.envelopes.store(again, Start::Waiting, NOW).await.unwrap()
+    else {
+        panic!("whoever was told the key may ask again by it")
+    };
+    assert_eq!((envelope.envelope_id, matches), (row.envelope_id, true));
+}
+
+#[tokio::test]
+async fn a_file_from_before_the_lean_tables_keeps_its_writes_and_gives_no_place_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outbox.db");
+    let before = sqlite::Schema { migrations: &RELAY_SCHEMA.migrations[..5], ..RELAY_SCHEMA };
+    drop(sqlite::Db::open_inline(sqlite::Options::new(&path, before)).unwrap());
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    for key in ["a", "b", "trimmed"] {
+        conn.execute(
+            "INSERT INTO envelope (place, envelope_id, idempotency_key, fingerprint, method, path, route_class, scope,
+                 order_key, barrier, status, outcome, next_attempt_at, queued_at, created_at, body_bytes)
+             VALUES ((SELECT count(*) FROM envelope) + 1, randomblob(16), ?1, zeroblob(32), 'POST', '/', 0, 'task',
+                 'task:1', 0, 0, 0, ?2, ?2, ?2, 1)",
+            rusqlite::params![key, NOW.as_micros()],
+        )
+        .unwrap();
+        let seq = conn.last_insert_rowid();
+        conn.execute("INSERT INTO envelope_body (local_seq, body) VALUES (?1, CAST(?2 AS BLOB))", (seq, key))
+            .unwrap();
+    }
+    conn.execute_batch(
+        "DELETE FROM envelope_body WHERE local_seq = 3; DELETE FROM envelope WHERE local_seq = 3",
+    )
+    .unwrap();
+    drop(conn);
+    let envelopes = Envelopes::open(path, Arc::new(OsEntropy), NOW).unwrap();
+    let relay = Stage { envelopes, folder };
+    let next = relay.store("c", "task:2", RouteClass::Append, Start::Waiting).await;
+    assert_eq!(next.local_seq, 4, "a place that was given away is not given again");
+    let sent = relay.claim(NOW).await;
+    assert_eq!(keys(&sent), ["a", "c"], "b waits behind a");
+    assert!(matches!(&sent[0].task, Task::Send { body, .. } if body == b"a"));
+    assert_eq!(relay.now(&sent[0].envelope).await.idempotency_key, "a");
+}
+
+#[tokio::test]
+async fn appends_that_wait_leave_in_their_order_however_many_there_are() {
+    let relay = Stage::open();
+    let key = OrderKey::session("ann", "/notes");
+    let rows = limits::SORT_ROWS_MAX + 3;
+    for n in 0..rows {
+        relay.store(&format!("n{n}"), key.as_str(), RouteClass::Append, Start::Waiting).await;
+    }
+    relay.store("other", "task:1", RouteClass::Append, Start::Waiting).await;
+    let Claims { taken, next_due, .. } = relay.envelopes.claim(NOW, 8).await.unwrap();
+    assert_eq!((keys(&taken), next_due), (vec![], Some(NOW)), "nothing leaves before all are sorted");
+    for n in 0..3 {
+        let sent = relay.claim(NOW).await;
+        assert_eq!(sent[0].envelope.idempotency_key, format!("n{n}"));
+        assert_eq!(sent.len(), if n == 0 { 2 } else { 1 });
+        relay.answer(&sent[0], Answer::Committed, None).await;
+    }
+}
+
+#[tokio::test]
+async fn an_append_that_waits_unsorted_can_be_withdrawn_and_grows_old() {
+    let relay = Stage::open();
+    let key = OrderKey::session("ann", "/notes");
+    let stored = |name: &'static str| relay.store(name, key.as_str(), RouteClass::Append, Start::Waiting);
+    let (withdrawn, old) = (stored("withdrawn").await, stored("old").await);
+    relay.envelopes.cancel(withdrawn.envelope_id, "not wanted".into(), NOW).await.unwrap();
+    assert_eq!(relay.now(&withdrawn).await.status, Status::Cancelled);
+    let claims = relay.envelopes.claim(days(15), 8).await.unwrap();
+    assert_eq!(claims.expired.iter().map(|row| row.envelope_id).collect::<Vec<_>>(), [old.envelope_id]);
+    assert_eq!(keys(&claims.taken), Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn short_and_long_bodies_are_kept_sent_and_forgotten_alike() {
+    let relay = Stage::open();
+    let short = limits::SHORT_BODY_BYTES;
+    for (bytes, base) in [(0, None), (short, None), (short, Some(b"before".to_vec())), (short + 1, None)] {
+        let body = vec![b'x'; bytes];
+        let key = format!("of-{bytes}-{}", base.is_some());
+        let asked = NewEnvelope {
+            body: body.clone(),
+            base: base.clone(),
+            ..new(&key, &format!("task:{key}"), RouteClass::Append)
+        };
+        let Stored::New(row) = relay.envelopes.store(asked, Start::Waiting, NOW).await.unwrap() else {
+            panic!("the key is new")
+        };
+        let seq = row.local_seq;
+        let kept = |theirs| Some(Bodies { mine: body.clone(), theirs, base: base.clone() });
+        assert_eq!(relay.envelopes.bodies(seq).await.unwrap(), kept(None), "{key}");
+        let theirs = Some(b"theirs".to_vec());
+        relay.envelopes.keep_theirs(seq, theirs.clone(), None).await.unwrap();
+        assert_eq!(relay.envelopes.bodies(seq).await.unwrap(), kept(theirs), "{key}");
+        let sent = relay.claim(NOW).await;
+        assert!(matches!(&sent[0].task, Task::Send { body: sent, .. } if *sent == body), "{key}");
+        relay.answer(&sent[0], Answer::Committed, None).await;
+        assert_eq!(relay.envelopes.bodies(seq).await.unwrap(), None, "{key}");
+    }
 }
 
 #[test]

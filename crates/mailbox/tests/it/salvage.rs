@@ -79,7 +79,8 @@ async fn with_any_one_page_lost_what_comes_over_is_right_and_the_rest_is_counted
         std::fs::write(&damaged, &bytes).unwrap();
         noticed += u64::from(condition(&damaged) != Condition::Sound);
         let (_folder, new, salvaged) = salvage(&damaged, desk.now);
-        assert!(salvaged.outbox + salvaged.outbox_lost <= ROWS, "page {page}: {salvaged:?}");
+        // All are kept or counted, or the file does not even say that it has an outbox.
+        assert!([0, ROWS].contains(&(salvaged.outbox + salvaged.outbox_lost)), "page {page}: {salvaged:?}");
         new.recover().await.unwrap();
         check(&desk, &new, &salvaged, page).await;
         kept += salvaged.outbox;

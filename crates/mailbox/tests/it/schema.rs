@@ -1,12 +1,13 @@
 //! The tables, and the words the views show for stored numbers.
 
-use mailbox::{Mailbox, SCHEMA};
-use model::outbox::{AbortedBy, DeadReason, Outcome, Status};
+use mailbox::{Mailbox, OutboxFilter, SCHEMA};
+use model::outbox::{AbortedBy, DeadReason, Outcome, Status, Verdict};
 use model::turn::{TurnMark, TurnOutcome};
-use model::{DeliveryRung, Priority};
+use model::{DeliveryRung, OsEntropy, Priority, limits};
 use rusqlite::Connection;
+use sqlite::Schema;
 
-use crate::desk::Desk;
+use crate::desk::{ANN, Desk};
 
 #[test]
 fn the_sum_of_the_migrations_is_the_checked_in_schema() {
@@ -86,6 +87,39 @@ async fn a_state_without_its_data_is_refused_by_the_table() {
         let forced = conn.execute(&format!("UPDATE outbox SET {broken}"), []);
         assert!(forced.is_err(), "{broken} was taken");
     }
+}
+
+#[tokio::test]
+async fn a_file_from_before_the_lean_outbox_keeps_its_rows_places_and_names() {
+    let desk = Desk::open();
+    let path = desk.path().with_file_name("before.db");
+    let before = Schema { migrations: &SCHEMA.migrations[..3], ..SCHEMA };
+    drop(sqlite::Db::open_inline(sqlite::Options::new(&path, before)).unwrap());
+    let conn = Connection::open(&path).unwrap();
+    for (id, payload) in [("first", Some("short")), ("second", None)] {
+        conn.execute(
+            "INSERT INTO outbox (id, sender_member_id, client_message_id, request_fingerprint, to_asked, lane,
+                 enqueued_at, payload)
+             VALUES (randomblob(16), ?1, ?2, zeroblob(32), '@bob', '@bob', 1, CAST(?3 AS BLOB))",
+            rusqlite::params![ANN.as_bytes(), id, payload],
+        )
+        .unwrap();
+    }
+    conn.execute("INSERT INTO outbox_payload (seq, payload) VALUES (2, CAST('long' AS BLOB))", []).unwrap();
+    drop(conn);
+    let mailbox = Mailbox::open(&path, std::sync::Arc::new(OsEntropy)).unwrap();
+    assert_eq!(mailbox.accept(desk.draft(ANN, "third", "@bob", "x")).await.unwrap().verdict, Verdict::Insert);
+    let all = OutboxFilter { limit: limits::PAGE_ROWS_MAX, ..OutboxFilter::default() };
+    let rows = mailbox.outbox_list(all).await.unwrap();
+    let places: Vec<_> = rows.iter().map(|row| (row.seq, row.client_message_id.as_str())).collect();
+    assert_eq!(places, [(3, "third"), (2, "second"), (1, "first")]);
+    for (row, words) in rows.iter().zip(["x", "long", "short"]) {
+        let found = mailbox.outbox_payload(row.row).await.unwrap();
+        assert_eq!(found.as_deref(), Some(words.as_bytes()), "{}", row.client_message_id);
+    }
+    let again = mailbox.accept(desk.draft(ANN, "first", "@bob", "other words")).await.unwrap();
+    assert!(matches!(again.verdict, Verdict::Conflict(_)), "{again:?}");
+    mailbox.close().await;
 }
 
 #[test]

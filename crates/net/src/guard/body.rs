@@ -36,8 +36,8 @@ impl BodyRefused {
     }
 }
 
-struct Bounded {
-    inner: Body,
+struct Bounded<B> {
+    inner: B,
     room: Room,
     waste_max: usize,
     timeout: Duration,
@@ -54,9 +54,12 @@ enum Room {
 }
 
 /// The request with its body in bounds.
-pub(super) fn bounded(request: Request, bytes_max: usize, timeout: Duration) -> Request {
+pub(super) fn bounded<B>(request: http::Request<B>, bytes_max: usize, timeout: Duration) -> Request
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     if request.body().is_end_stream() {
-        return request;
+        return request.map(Body::new);
     }
     // A caller that waits for leave to send has sent nothing that must be taken.
     let waste_max = if request.headers().contains_key(EXPECT) { 0 } else { WASTE_TIMES * bytes_max };
@@ -64,7 +67,7 @@ pub(super) fn bounded(request: Request, bytes_max: usize, timeout: Duration) -> 
     request.map(|inner| Body::new(Bounded { inner, room, waste_max, timeout, due: None }))
 }
 
-impl Bounded {
+impl<B: HttpBody> Bounded<B> {
     /// Refuses what is announced to be over before it is read.
     fn look_ahead(&mut self) -> Result<(), BodyRefused> {
         let announced = usize::try_from(self.inner.size_hint().lower()).unwrap_or(usize::MAX);
@@ -99,7 +102,10 @@ impl Bounded {
     }
 }
 
-impl HttpBody for Bounded {
+impl<B> HttpBody for Bounded<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
     type Data = Bytes;
     type Error = BoxError;
 

@@ -1,14 +1,13 @@
 //! Bodies are plain JSON. A form cannot send that type without asking first, so this also stops other pages.
 
 use axum::body::HttpBody;
-use axum::extract::Request;
-use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, Request};
 use model::ErrorCode;
 
 use crate::respond::Refusal;
 
-pub(super) fn refuse_other_than_json(request: &Request) -> Result<(), Refusal> {
+pub(super) fn refuse_other_than_json<B: HttpBody>(request: &Request<B>) -> Result<(), Refusal> {
     let refused = || Err(Refusal::plain(ErrorCode::UnsupportedMediaType));
     // Compressed, a small request could become a large one behind every bound.
     if request.headers().contains_key(CONTENT_ENCODING) {

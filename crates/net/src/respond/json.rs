@@ -29,6 +29,11 @@ pub async fn read_body(body: Body) -> Result<Bytes, Refusal> {
     }
 }
 
+/// The whole body as `T`.
+pub async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
+    parse(&read_body(body).await?)
+}
+
 impl<T, S> FromRequest<S> for Json<T>
 where
     T: DeserializeOwned,
@@ -37,8 +42,7 @@ where
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
-        let body = read_body(request.into_body()).await?;
-        parse(&body).map(Json)
+        read_json(request.into_body()).await.map(Json)
     }
 }
 

@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Walk {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         let inner = self.deeper()?;
-        let mut seen = HashSet::new();
+        let mut seen = Seen::default();
         while let Some(key) = entries.next_key_seed(Key)? {
             if !seen.insert(key) {
                 return Err(A::Error::custom("a key stands twice"));
@@ -87,6 +87,29 @@ impl<'de> Visitor<'de> for Walk {
             entries.next_value_seed(inner)?;
         }
         Ok(())
+    }
+}
+
+/// The keys of an object so far. Most have so few that comparing them costs less than hashing them.
+#[derive(Default)]
+struct Seen<'de> {
+    first: Vec<Cow<'de, str>>,
+    more: HashSet<Cow<'de, str>>,
+}
+
+impl<'de> Seen<'de> {
+    const FEW: usize = 16;
+
+    /// Whether the key is new.
+    fn insert(&mut self, key: Cow<'de, str>) -> bool {
+        if self.first.contains(&key) {
+            return false;
+        }
+        if self.first.len() < Self::FEW {
+            self.first.push(key);
+            return true;
+        }
+        self.more.insert(key)
     }
 }
 
@@ -127,6 +150,20 @@ mod tests {
             deepest.as_str(),
         ] {
             assert!(check(good.as_bytes()).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_found_among_few_and_among_many() {
+        for keys in [2, Seen::FEW, Seen::FEW + 1, 10 * Seen::FEW] {
+            let object = |last: usize| {
+                let keys = (0..keys).chain([last]).map(|key| format!("\"k{key}\":1"));
+                format!("{{{}}}", keys.collect::<Vec<_>>().join(","))
+            };
+            assert!(check(object(keys).as_bytes()).is_ok(), "{keys} keys");
+            for twice in [0, keys - 1] {
+                assert!(check(object(twice).as_bytes()).is_err(), "key {twice} of {keys}");
+            }
         }
     }
 

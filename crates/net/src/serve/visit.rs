@@ -21,7 +21,7 @@ use super::accept::{Detached, Stream};
 use super::answers::Answers;
 use super::connection::Life;
 use super::pace::Pace;
-use super::strands::InFlight;
+use super::vigil::InFlight;
 use super::{Bounds, Connection};
 use crate::respond::Refusal;
 use crate::tls::Identity;

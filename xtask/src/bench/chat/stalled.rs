@@ -44,11 +44,11 @@ pub(super) fn measure(binary: &Binary, scale: &Scale, table: &mut Table) -> anyh
     for round in 0..scale.rounds {
         // Whatever comes first meets another machine than what comes second.
         if round % 2 == 0 {
-            paced.waits(scale.messages, &mut without)?;
+            paced.undisturbed(scale.messages, &mut without)?;
             paced.beside(scale.messages, &mut beside)?;
         } else {
             paced.beside(scale.messages, &mut beside)?;
-            paced.waits(scale.messages, &mut without)?;
+            paced.undisturbed(scale.messages, &mut without)?;
         }
     }
     let (without, beside) = (p99(&mut without), p99(&mut beside));
@@ -93,15 +93,23 @@ impl Paced {
         Ok(())
     }
 
+    /// After the same large messages as beside one that takes nothing: they leave the store busy for a while.
+    fn undisturbed(&mut self, messages: usize, waits: &mut Vec<u64>) -> anyhow::Result<()> {
+        self.fill()?;
+        self.waits(messages, waits)
+    }
+
     /// The same while somebody holds a connection open and never reads.
     fn beside(&mut self, messages: usize, waits: &mut Vec<u64>) -> anyhow::Result<()> {
         let mut takes_nothing = Probe::open(self.venue.addresses()[0], self.venue.token())?;
         takes_nothing.say(&self.hello)?;
-        let large = "x".repeat(FILLING_BYTES);
-        for _ in 0..FILLING {
-            self.post(&large)?;
-        }
+        self.fill()?;
         self.waits(messages, waits).context("beside a stalled reader")
+    }
+
+    fn fill(&mut self) -> anyhow::Result<()> {
+        let large = "x".repeat(FILLING_BYTES);
+        (0..FILLING).try_for_each(|_| self.post(&large).map(drop))
     }
 }
 

@@ -1,1 +1,1 @@
-SELECT min(next_attempt_at) FROM envelope WHERE status = 0
+SELECT min(next_attempt_at) FROM envelope WHERE status = 0 AND sorted = 1

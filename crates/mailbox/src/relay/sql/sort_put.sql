@@ -1,0 +1,1 @@
+UPDATE envelope_sorted SET upto = :upto

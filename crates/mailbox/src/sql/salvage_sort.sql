@@ -1,0 +1,1 @@
+UPDATE outbox SET sorted = 1 WHERE sorted = 0

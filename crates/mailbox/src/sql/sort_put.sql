@@ -1,0 +1,1 @@
+UPDATE outbox_sorted SET upto = :upto

@@ -1,0 +1,1 @@
+SELECT upto, (SELECT max(seq) FROM outbox) AS last FROM outbox_sorted
