@@ -10,7 +10,7 @@ use model::outbox::{AbortedBy, OutboxState, Outcome};
 use model::{ClientMessageId, Deadline, Draft, ErrorCode, Fingerprint, RowId, Timestamp};
 use net::respond::Refusal;
 use wire::local::{AbortAnswer, OutboxInspection, RequeueAnswer, RequeueRequest};
-use wire::{MessageFields, Refused};
+use wire::{MessageFields, Refused, written};
 
 use crate::mesh::Mesh;
 use crate::{questions, storage, view};
@@ -88,8 +88,7 @@ async fn replace(
         successor: new_row_id,
         client_message_id: id.clone(),
         fingerprint: Fingerprint::of(&draft),
-        payload: serde_json::to_vec(&MessageFields::from(&draft))
-            .expect("fields hold only what JSON can say"),
+        payload: written(&draft),
         deliver_by: deliver_by(&draft),
         now: mesh.clock.now(),
     };

@@ -21,4 +21,4 @@ pub mod status;
 pub mod text;
 
 pub use error::{ErrorBody, Refused};
-pub use message::MessageFields;
+pub use message::{MessageFields, written};

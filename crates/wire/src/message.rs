@@ -154,6 +154,17 @@ impl MessageFields {
     }
 }
 
+/// What the JSON of a message has around its body, where it has nothing unusual.
+const AROUND_BODY_BYTES: usize = 192;
+
+/// `draft` as it is stored and carried on: nothing unread and nothing ambiguous is in it.
+pub fn written(draft: &Draft) -> Vec<u8> {
+    let mut json = Vec::with_capacity(draft.body.as_str().len() + AROUND_BODY_BYTES);
+    serde_json::to_writer(&mut json, &MessageFields::from(draft))
+        .expect("fields hold only what JSON can say");
+    json
+}
+
 impl From<&Draft> for MessageFields {
     fn from(draft: &Draft) -> Self {
         let (deliver_by, ttl) = match draft.deadline {

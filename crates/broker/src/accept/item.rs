@@ -2,7 +2,7 @@
 
 use ledger::Submission;
 use model::{Deadline, Draft, ErrorCode, Fingerprint, MemberName, Timestamp};
-use wire::{MessageFields, Refused};
+use wire::{MessageFields, Refused, written};
 
 /// A message that may be looked up. Made only from fields whose fingerprint was recomputed.
 #[derive(Clone, Debug)]
@@ -78,9 +78,7 @@ impl Item {
                 TtlEnd::From(_) => deliver_by,
             }),
         };
-        // Written from the draft, so that nothing unread and nothing ambiguous is kept or carried on.
-        let envelope =
-            serde_json::to_vec(&MessageFields::from(&draft)).expect("fields hold only what JSON can say");
+        let envelope = written(&draft);
         Ok(Item { draft, fingerprint, send_deadline: times.send_deadline, deliver_by, envelope })
     }
 
