@@ -10,6 +10,7 @@
 //! | [`client`] | HTTP and WebSocket towards a door |
 //! | [`handshake`] | keys, proofs and invites of the one way in |
 //! | [`local`] | the lock and the Unix socket that make a process the one of its home |
+//! | [`quiet`] | a Unix socket that does not wake who writes to it |
 //! | [`tls`] | TLS at both ends |
 //!
 //! Invariants:
@@ -24,6 +25,7 @@ pub mod follow;
 pub mod guard;
 pub mod handshake;
 pub mod local;
+pub mod quiet;
 pub mod respond;
 mod secret;
 pub mod serve;

@@ -133,11 +133,8 @@ impl<A: Answers> Hall<A> {
         let connection = Connection::new(caller, place, life.clone());
         let visit = Visit { bounds: *bounds, answers: answers.clone(), connection, life: life.clone() };
         match strands::next() {
-            Some(strand) => match stream.detach() {
-                Ok(stream) => drop(life.tasks.spawn_on(visit.serve_detached(stream), strand)),
-                Err(error) => debug!(%error, "a caller left before it was looked at"),
-            },
-            None => drop(life.tasks.spawn(visit.serve_stream(stream))),
+            Some(strand) => drop(life.tasks.spawn_on(visit.serve(stream), strand)),
+            None => drop(life.tasks.spawn(visit.serve(stream))),
         }
     }
 

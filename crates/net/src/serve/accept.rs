@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::{Bounds, Caller};
+use crate::quiet::QuietStream;
 use crate::tls::Identity;
 
 /// A listener and its bounds.
@@ -24,7 +25,7 @@ enum Listener {
 /// One connection, before anybody counted it.
 pub(super) enum Accepted {
     Here {
-        stream: Stream,
+        stream: Detached,
         caller: Caller,
     },
     Foreign {
@@ -38,24 +39,14 @@ pub(super) enum Accepted {
 pub(super) enum Stream {
     Tcp(TcpStream),
     Tls(TcpStream, Identity),
-    Unix(UnixStream),
+    Unix(QuietStream),
 }
 
-/// A stream on its way from one runtime to another.
+/// A stream on its way from the runtime that accepts to the one it will live on.
 pub(super) enum Detached {
     Tcp(std::net::TcpStream),
     Tls(std::net::TcpStream, Identity),
     Unix(std::os::unix::net::UnixStream),
-}
-
-impl Stream {
-    pub(super) fn detach(self) -> io::Result<Detached> {
-        Ok(match self {
-            Stream::Tcp(stream) => Detached::Tcp(stream.into_std()?),
-            Stream::Tls(stream, identity) => Detached::Tls(stream.into_std()?, identity),
-            Stream::Unix(stream) => Detached::Unix(stream.into_std()?),
-        })
-    }
 }
 
 impl Detached {
@@ -64,7 +55,7 @@ impl Detached {
         Ok(match self {
             Detached::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
             Detached::Tls(stream, identity) => Stream::Tls(TcpStream::from_std(stream)?, identity),
-            Detached::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+            Detached::Unix(stream) => Stream::Unix(QuietStream::from_std(stream)?),
         })
     }
 }
@@ -98,10 +89,10 @@ impl Door {
     pub(super) async fn accept(&self) -> io::Result<Accepted> {
         let accepted = match &self.listener {
             Listener::Tcp(listener) => {
-                listener.accept().await.map(|(stream, remote)| accepted_tcp(stream, remote, Stream::Tcp))
+                listener.accept().await.map(|(stream, remote)| accepted_tcp(stream, remote, Detached::Tcp))
             }
             Listener::Tls(listener, identity) => listener.accept().await.map(|(stream, remote)| {
-                accepted_tcp(stream, remote, |stream| Stream::Tls(stream, identity.clone()))
+                accepted_tcp(stream, remote, |stream| Detached::Tls(stream, identity.clone()))
             }),
             Listener::Unix(listener, own_uid) => {
                 listener.accept().await.map(|(stream, _)| accepted_unix(stream, *own_uid))
@@ -115,20 +106,26 @@ impl Door {
     }
 }
 
-fn accepted_tcp(stream: TcpStream, remote: SocketAddr, kind: impl FnOnce(TcpStream) -> Stream) -> Accepted {
+fn accepted_tcp(
+    stream: TcpStream,
+    remote: SocketAddr,
+    kind: impl FnOnce(std::net::TcpStream) -> Detached,
+) -> Accepted {
     // Answers are small and awaited: waiting to fill a segment only adds delay.
-    match stream.set_nodelay(true).and_then(|()| stream.local_addr()) {
-        Ok(local) => Accepted::Here { stream: kind(stream), caller: Caller::Tcp { remote, local } },
+    let known = stream.set_nodelay(true).and_then(|()| stream.local_addr());
+    match known.and_then(|local| Ok((local, stream.into_std()?))) {
+        Ok((local, stream)) => Accepted::Here { stream: kind(stream), caller: Caller::Tcp { remote, local } },
         Err(_) => Accepted::Gone,
     }
 }
 
 fn accepted_unix(stream: UnixStream, own_uid: u32) -> Accepted {
-    match stream.peer_cred() {
-        Ok(caller) if caller.uid() == own_uid => {
-            Accepted::Here { stream: Stream::Unix(stream), caller: Caller::Unix { pid: caller.pid() } }
+    let known = stream.peer_cred().and_then(|caller| Ok((caller, stream.into_std()?)));
+    match known {
+        Ok((caller, stream)) if caller.uid() == own_uid => {
+            Accepted::Here { stream: Detached::Unix(stream), caller: Caller::Unix { pid: caller.pid() } }
         }
-        Ok(caller) => Accepted::Foreign { uid: caller.uid() },
+        Ok((caller, _)) => Accepted::Foreign { uid: caller.uid() },
         Err(_) => Accepted::Gone,
     }
 }

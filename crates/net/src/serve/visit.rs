@@ -36,36 +36,30 @@ pub(super) struct Visit<A> {
 }
 
 impl<A: Answers> Visit<A> {
-    /// A connection that was accepted on another runtime.
-    pub(super) async fn serve_detached(self, stream: Detached) {
+    /// A connection that was accepted on another runtime, perhaps.
+    pub(super) async fn serve(self, stream: Detached) {
         match stream.attach() {
-            Ok(stream) => self.serve_stream(stream).await,
+            Ok(Stream::Tcp(stream)) => self.serve_stream(stream).await,
+            Ok(Stream::Tls(stream, identity)) => self.serve_tls(stream, identity).await,
+            Ok(Stream::Unix(stream)) => self.serve_stream(stream).await,
             Err(error) => debug!(%error, "a connection could not be taken over"),
         }
     }
 
-    pub(super) async fn serve_stream(self, stream: Stream) {
-        match stream {
-            Stream::Tcp(stream) => self.serve(stream).await,
-            Stream::Tls(stream, identity) => self.serve_tls(stream, identity).await,
-            Stream::Unix(stream) => self.serve(stream).await,
-        }
-    }
-
     /// The TLS handshake, which may take as long as a head, then the rest.
-    pub(super) async fn serve_tls(self, stream: TcpStream, identity: Identity) {
+    async fn serve_tls(self, stream: TcpStream, identity: Identity) {
         let greeted = tokio::select! {
             greeted = timeout(self.bounds.header_timeout, identity.accept(stream)) => greeted,
             () = self.life.stop.cancelled() => return,
         };
         match greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-            Ok(stream) => self.serve(stream).await,
+            Ok(stream) => self.serve_stream(stream).await,
             Err(error) => debug!(%error, "a caller did not get through the TLS handshake"),
         }
     }
 
     /// Requests and answers until either side ends it, or the door does.
-    pub(super) async fn serve<S>(self, stream: S)
+    async fn serve_stream<S>(self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
