@@ -9,7 +9,7 @@ use model::outbox::{Conflict, Verdict};
 use model::{ClientMessageId, Deadline, ErrorCode, Fingerprint, RowId};
 use net::respond::Refusal;
 use wire::local::{Receipt, SendAnswer, SendRequest};
-use wire::{MessageFields, Refused};
+use wire::{Refused, written};
 
 use crate::events::Event;
 use crate::mesh::Mesh;
@@ -21,14 +21,8 @@ pub(crate) struct Answered {
     pub(crate) answer: SendAnswer,
 }
 
-/// Takes a message of `sender`, who is at home here. `header` is the Idempotency-Key line.
-pub(crate) async fn send(
-    mesh: &Mesh,
-    sender: &Member,
-    request: SendRequest,
-    header: Option<&str>,
-) -> Result<Answered, Refusal> {
-    let new = row_of(mesh, sender, request, header)?;
+/// Stores a message, and says what is true of its id then.
+pub(crate) async fn store(mesh: &Mesh, new: NewRow) -> Result<Answered, Refusal> {
     let id = new.client_message_id.clone();
     let accepted = mesh.mailbox.accept(new).await.map_err(|error| storage::refusal(&error))?;
     mesh.tally.sent(&accepted.verdict);
@@ -39,7 +33,8 @@ pub(crate) async fn send(
     answer(mesh, id, accepted)
 }
 
-/// The row of a message of `sender`: every rule of its form kept, nothing stored yet.
+/// The row of a message of `sender`, who is at home here: every rule of its form kept, nothing stored yet. `header` is
+/// the Idempotency-Key line.
 pub(crate) fn row_of(
     mesh: &Mesh,
     sender: &Member,
@@ -72,8 +67,7 @@ pub(crate) fn row_of(
         fingerprint: Fingerprint::of(&draft),
         to_asked: draft.to.to_string(),
         lane: draft.to.lane(&sender.name),
-        payload: serde_json::to_vec(&MessageFields::from(&draft))
-            .expect("fields hold only what JSON can say"),
+        payload: written(&draft),
         deliver_by,
         enqueued_at: now,
     })

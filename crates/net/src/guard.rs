@@ -27,7 +27,7 @@ use model::{ErrorCode, limits};
 use tokio::sync::Semaphore;
 
 use crate::Secret;
-use crate::respond::Refusal;
+use crate::respond::{Refusal, read_body};
 use crate::serve::{Caller, Connection};
 
 pub(crate) use body::BodyRefused;
@@ -64,24 +64,49 @@ impl Policy {
 
     /// Lets `handle` see the request of a `caller` once it was checked. For a door whose own checks stand in the same
     /// layer; [`protect`] for the others.
-    pub async fn guard<B, F>(
+    pub async fn guard<F>(
         &self,
         caller: Option<Caller>,
-        request: http::Request<B>,
+        request: Request,
         handle: impl FnOnce(Request) -> F,
     ) -> Response
     where
-        B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
         F: Future<Output = Response>,
     {
-        match check(self, caller, request) {
-            Ok(request) => AssertUnwindSafe(handle(request)).catch_unwind().await.unwrap_or_else(|_| {
-                tracing::error!("a handler panicked; its caller was told `internal`");
-                Refusal::plain(ErrorCode::Internal).into_response()
-            }),
+        match self.check(caller, &request) {
+            Ok(()) => caught(handle(body::bounded(request, self))).await,
             Err(refusal) => refusal.into_response(),
         }
     }
+
+    /// Everything that can be said of a request of a `caller` before its body is read. For a handler that stands before
+    /// all layers: it reads the body by [`Policy::read`], and is [`caught`].
+    pub fn check<B: HttpBody>(
+        &self,
+        caller: Option<Caller>,
+        request: &http::Request<B>,
+    ) -> Result<(), Refusal> {
+        let site = self.hosts.site(request.headers(), request.uri(), caller)?;
+        refuse_pages(self.origins, site.as_ref(), request.method(), request.headers())?;
+        refuse_token_in(request.uri())?;
+        media::refuse_other_than_json(request)
+    }
+
+    /// The whole body of a request with such a head, within this policy's bounds.
+    pub async fn read<B>(&self, head: &HeaderMap, body: B) -> Result<Bytes, Refusal>
+    where
+        B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
+    {
+        read_body(body::Bounded::new(body, head, self)).await
+    }
+}
+
+/// What `handling` answers. A panic in it is an answer too.
+pub async fn caught(handling: impl Future<Output = Response>) -> Response {
+    AssertUnwindSafe(handling).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("a handler panicked; its caller was told `internal`");
+        Refusal::plain(ErrorCode::Internal).into_response()
+    })
 }
 
 /// Puts `policy` before every route of `router`, its fallback included.
@@ -114,17 +139,6 @@ pub fn bearer(headers: &HeaderMap) -> Option<Secret> {
 async fn check_first(State(policy): State<Arc<Policy>>, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Connection>().map(Connection::caller);
     policy.guard(caller, request, |request| next.run(request)).await
-}
-
-fn check<B>(policy: &Policy, caller: Option<Caller>, request: http::Request<B>) -> Result<Request, Refusal>
-where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
-{
-    let site = policy.hosts.site(request.headers(), request.uri(), caller)?;
-    refuse_pages(policy.origins, site.as_ref(), request.method(), request.headers())?;
-    refuse_token_in(request.uri())?;
-    media::refuse_other_than_json(&request)?;
-    Ok(body::bounded(request, policy.body_bytes_max, policy.body_timeout))
 }
 
 fn refuse_pages(

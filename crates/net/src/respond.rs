@@ -17,7 +17,7 @@ use model::error::Malformed;
 use serde::Serialize;
 use wire::{ErrorBody, Refused};
 
-pub use json::{Json, read_body, read_json};
+pub use json::{Json, parse_json, read_body};
 
 /// A refusal as an HTTP answer. Handlers return `Result<_, Refusal>` and use `?` on [`Refused`] and
 /// [`Malformed`].

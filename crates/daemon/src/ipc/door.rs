@@ -8,10 +8,12 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use hyper::body::Incoming;
 use model::ErrorCode;
-use net::guard::{Hosts, Origins, Policy, Scheme, bearer};
+use net::guard::{Hosts, Origins, Policy, Scheme, bearer, caught};
 use net::respond::Refusal;
 use net::serve::{Answers, Connection};
 
@@ -81,11 +83,13 @@ async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Re
     let began = gate.ground.clock.monotonic();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let connection = request.extensions().get::<Connection>().cloned();
-    let run = async |mut request: Request, caller| {
-        request.extensions_mut().insert(caller);
-        Ok(next.run(request).await)
+    let admit = async |mut request: Request| match gate.admit(connection.as_ref(), request.headers()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
     };
-    let admit = |request| gate.admit(connection.as_ref(), request, run);
     let answer = gate.policy.guard(connection.as_ref().map(Connection::caller), request, admit).await;
     // Without a route the address is the caller's own text, and no label.
     gate.count(path.as_ref().map_or("none", MatchedPath::as_str), &answer, began);
@@ -95,28 +99,26 @@ async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Re
 impl Gate {
     async fn take_send(&self, connection: &Connection, request: http::Request<Incoming>) -> Response {
         let began = self.ground.clock.monotonic();
-        let take = async |request, caller| send::send(&self.ground, &caller, request).await;
-        let admit = |request| self.admit(Some(connection), request, take);
-        let answer = self.policy.guard(Some(connection.caller()), request, admit).await;
+        let sent = async {
+            self.policy.check(Some(connection.caller()), &request)?;
+            let caller = self.admit(Some(connection), request.headers()).await?;
+            send::send(&self.ground, &self.policy, caller, request).await
+        };
+        let answer = caught(sent.map(|sent| sent.unwrap_or_else(IntoResponse::into_response))).await;
         self.count(send::PATH, &answer, began);
         answer
     }
 
-    /// Lets `then` see the request of a caller that is known.
-    async fn admit(
-        &self,
-        connection: Option<&Connection>,
-        request: Request,
-        then: impl AsyncFnOnce(Request, Caller) -> Result<Response, Refusal>,
-    ) -> Response {
-        let admitted = match caller(&self.ground, self.transport, request.headers()).await {
-            Ok(caller) => {
-                connection.inspect(|connection| connection.authenticated());
-                then(request, caller).await
-            }
-            Err(refusal) => Err(refusal),
+    /// Who asks, if that is known.
+    async fn admit(&self, connection: Option<&Connection>, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        let caller = match (self.transport, headers.contains_key(AUTHORIZATION)) {
+            (Transport::Unix, false) => Caller::Operator,
+            (Transport::Tcp(_), false) => return Err(Refusal::plain(ErrorCode::Unauthorized)),
+            // Whoever shows a token means to be judged by it, on the socket too.
+            (_, true) => Box::pin(bearer_of(&self.ground, headers)).await?,
         };
-        admitted.unwrap_or_else(IntoResponse::into_response)
+        connection.inspect(|connection| connection.authenticated());
+        Ok(caller)
     }
 
     fn count(&self, endpoint: &str, answer: &Response, began: Duration) {
@@ -125,15 +127,8 @@ impl Gate {
     }
 }
 
-async fn caller(ground: &Ground, transport: Transport, headers: &HeaderMap) -> Result<Caller, Refusal> {
+async fn bearer_of(ground: &Ground, headers: &HeaderMap) -> Result<Caller, Refusal> {
     let refused = || Refusal::plain(ErrorCode::Unauthorized);
-    if !headers.contains_key(http::header::AUTHORIZATION) {
-        return match transport {
-            Transport::Unix => Ok(Caller::Operator),
-            Transport::Tcp(_) => Err(refused()),
-        };
-    }
-    // Whoever shows a token means to be judged by it, on the socket too.
     let token = bearer(headers).ok_or_else(refused)?;
     if ground.token.opens(&token, &*ground.clock) {
         return Ok(Caller::Operator);

@@ -3,23 +3,36 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
+use hyper::body::Incoming;
+use mailbox::NewRow;
 use model::ErrorCode;
-use net::respond::{Json, Refusal, json, read_json};
+use net::guard::Policy;
+use net::respond::{Json, Refusal, json, parse_json};
 use wire::local::{ACT_AS_HEADER, IDEMPOTENCY_HEADER, SendRequest, TopicPostRequest};
 
 use crate::ground::{Caller, Ground};
-use crate::send::{Answered, send as accept};
+use crate::mesh::Mesh;
+use crate::send::{Answered, row_of, store};
 
 /// Where sends go. Whoever answers them stands before the routes.
 pub(super) const PATH: &str = "/v1/send";
 
-/// Answers a send of `caller`.
-pub(super) async fn send(ground: &Ground, caller: &Caller, request: Request) -> Result<Response, Refusal> {
+/// Answers a send of `caller`, whose request keeps `policy`.
+pub(super) async fn send(
+    ground: &Ground,
+    policy: &Policy,
+    caller: Caller,
+    request: http::Request<Incoming>,
+) -> Result<Response, Refusal> {
     let (head, body) = request.into_parts();
-    take(ground, caller, &head.headers, read_json(body).await?).await
+    let body = policy.read(&head.headers, body).await?;
+    let (mesh, new) = take(ground, &caller, &head.headers, parse_json(&body)?)?;
+    // Before the wait: whatever lives across it is part of what every send allocates and moves.
+    drop((head, body, caller));
+    store(&mesh, new).await.map(told)
 }
 
 pub(super) async fn post_to_topic(
@@ -28,20 +41,26 @@ pub(super) async fn post_to_topic(
     headers: HeaderMap,
     Json(request): Json<TopicPostRequest>,
 ) -> Result<Response, Refusal> {
-    take(&ground, &caller, &headers, request.into()).await
+    let (mesh, new) = take(&ground, &caller, &headers, request.into())?;
+    store(&mesh, new).await.map(told)
 }
 
-async fn take(
+/// The row of a message, and where it is to be stored.
+fn take(
     ground: &Ground,
     caller: &Caller,
     headers: &HeaderMap,
     request: SendRequest,
-) -> Result<Response, Refusal> {
+) -> Result<(Arc<Mesh>, NewRow), Refusal> {
     let (key, acting_as) = (line(headers, IDEMPOTENCY_HEADER)?, line(headers, ACT_AS_HEADER)?);
     let actor = ground.act(caller, request.mesh.as_deref(), acting_as)?;
     ground.disk.check()?;
-    let Answered { status, answer } = accept(&actor.mesh, &actor.member, request, key).await?;
-    Ok(json(status, &answer))
+    let new = row_of(&actor.mesh, &actor.member, request, key)?;
+    Ok((actor.mesh, new))
+}
+
+fn told(answered: Answered) -> Response {
+    json(answered.status, &answered.answer)
 }
 
 /// A header's one line; two could be understood differently by two readers.

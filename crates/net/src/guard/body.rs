@@ -8,10 +8,13 @@ use axum::BoxError;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::EXPECT;
 use hyper::body::{Frame, SizeHint};
 use model::ErrorCode;
 use tokio::time::Sleep;
+
+use super::Policy;
 
 /// So many times its bound is taken of a body that is refused, and thrown away. A caller hears the refusal only
 /// once it has sent what it began, because closing on unread bytes resets the connection; one that sends more
@@ -36,7 +39,8 @@ impl BodyRefused {
     }
 }
 
-struct Bounded<B> {
+/// A body in bounds.
+pub(super) struct Bounded<B> {
     inner: B,
     room: Room,
     waste_max: usize,
@@ -54,20 +58,23 @@ enum Room {
 }
 
 /// The request with its body in bounds.
-pub(super) fn bounded<B>(request: http::Request<B>, bytes_max: usize, timeout: Duration) -> Request
-where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
-{
+pub(super) fn bounded(request: Request, policy: &Policy) -> Request {
     if request.body().is_end_stream() {
-        return request.map(Body::new);
+        return request;
     }
-    // A caller that waits for leave to send has sent nothing that must be taken.
-    let waste_max = if request.headers().contains_key(EXPECT) { 0 } else { WASTE_TIMES * bytes_max };
-    let room = Room::Within(bytes_max);
-    request.map(|inner| Body::new(Bounded { inner, room, waste_max, timeout, due: None }))
+    let (head, body) = request.into_parts();
+    let body = Body::new(Bounded::new(body, &head.headers, policy));
+    Request::from_parts(head, body)
 }
 
 impl<B: HttpBody> Bounded<B> {
+    pub(super) fn new(inner: B, head: &HeaderMap, policy: &Policy) -> Self {
+        let (bytes_max, timeout) = (policy.body_bytes_max, policy.body_timeout);
+        // A caller that waits for leave to send has sent nothing that must be taken.
+        let waste_max = if head.contains_key(EXPECT) { 0 } else { WASTE_TIMES * bytes_max };
+        Self { inner, room: Room::Within(bytes_max), waste_max, timeout, due: None }
+    }
+
     /// Refuses what is announced to be over before it is read.
     fn look_ahead(&mut self) -> Result<(), BodyRefused> {
         let announced = usize::try_from(self.inner.size_hint().lower()).unwrap_or(usize::MAX);
@@ -134,6 +141,11 @@ where
         }
     }
 
+    /// One that is refused ends with the refusal.
+    fn is_end_stream(&self) -> bool {
+        matches!(self.room, Room::Within(_)) && self.inner.is_end_stream()
+    }
+
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
     }
@@ -142,6 +154,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guard::{Hosts, Origins};
     use crate::respond::read_body;
     use futures_util::stream;
     use http_body_util::StreamBody;
@@ -156,7 +169,8 @@ mod tests {
     }
 
     async fn read(body: Body) -> Result<usize, ErrorCode> {
-        let request = bounded(Request::new(body), MAX, Duration::from_secs(30));
+        let bounds = Policy { body_bytes_max: MAX, ..Policy::new(Hosts::Ignored, Origins::None) };
+        let request = bounded(Request::new(body), &bounds);
         read_body(request.into_body()).await.map(|body| body.len()).map_err(|refusal| refusal.refused().code)
     }
 

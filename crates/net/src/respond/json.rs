@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
-use axum::body::Body;
+use axum::BoxError;
+use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use model::ErrorCode;
 use serde::de::DeserializeOwned;
@@ -17,21 +18,37 @@ use crate::guard::BodyRefused;
 pub struct Json<T>(pub T);
 
 /// The whole body, within the bounds the door's guard put around it.
-pub async fn read_body(body: Body) -> Result<Bytes, Refusal> {
-    match body.collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) => match cause(&error) {
-            Some(refused) => Err(Refusal::plain(refused.code())),
-            None => {
-                Err(Refusal::new(ErrorCode::InvalidRequest, "The body ended early or is not well formed."))
-            }
-        },
-    }
+pub async fn read_body<B>(mut body: B) -> Result<Bytes, Refusal>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    whole(&mut body).await.map_err(|error| match cause(&*error.into()) {
+        Some(refused) => Refusal::plain(refused.code()),
+        None => Refusal::new(ErrorCode::InvalidRequest, "The body ended early or is not well formed."),
+    })
 }
 
-/// The whole body as `T`.
-pub async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
-    parse(&read_body(body).await?)
+/// Most bodies come in one piece, which then is the whole.
+async fn whole<B: HttpBody<Data = Bytes> + Unpin>(body: &mut B) -> Result<Bytes, B::Error> {
+    let first = next(body).await?.unwrap_or_default();
+    if body.is_end_stream() {
+        return Ok(first);
+    }
+    let mut pieces = BytesMut::from(first);
+    while let Some(piece) = next(body).await? {
+        pieces.extend_from_slice(&piece);
+    }
+    Ok(pieces.freeze())
+}
+
+/// The next piece of data.
+async fn next<B: HttpBody<Data = Bytes> + Unpin>(body: &mut B) -> Result<Option<Bytes>, B::Error> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
 }
 
 impl<T, S> FromRequest<S> for Json<T>
@@ -42,11 +59,12 @@ where
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
-        read_json(request.into_body()).await.map(Json)
+        parse_json(&read_body(request.into_body()).await?).map(Json)
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+/// A body that was read, as `T`.
+pub fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     strict::check(body).and_then(|()| serde_json::from_slice(body)).map_err(|error| {
         // serde's words name fields and places. They may quote a value of the caller's own request, which goes
         // back to that caller and nowhere else.
