@@ -1,8 +1,9 @@
 //! Headers: what travels on, what stays on its hop, what is a credential.
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName,
+    HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    USER_AGENT,
 };
 use model::{limits, secrets};
 use wire::relay::{KEY_HEADER, LOCAL_TOKEN_HEADER};
@@ -74,11 +75,14 @@ pub(crate) fn has_authorization(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE)
 }
 
+/// Names that nearly every request has and that stand before no secret: not worth a look at each of them.
+static PLAIN: [HeaderName; 6] = [HOST, CONTENT_TYPE, CONTENT_LENGTH, ACCEPT, USER_AGENT, CONNECTION];
+
 /// Whether any header looks like a credential; such a request is never stored.
 pub(crate) fn has_credentials(headers: &HeaderMap) -> bool {
     headers.iter().any(|(name, value)| {
-        let own = name == LOCAL_TOKEN_HEADER;
-        !own && (secrets::is_secret_name(name.as_str()) || value.to_str().is_ok_and(secrets::looks_secret))
+        let is_named = || !PLAIN.contains(name) && secrets::is_secret_name(name.as_str());
+        name != LOCAL_TOKEN_HEADER && (is_named() || value.to_str().is_ok_and(secrets::looks_secret))
     })
 }
 

@@ -57,21 +57,18 @@ pub(crate) async fn write(
     resource: Option<OrderKey>,
     lends: Lends,
 ) -> Response {
+    let pass = |request, resource, why| Box::pin(online::write(shared, request, resource, why, lends));
     let Some(envelopes) = shared.envelopes.clone() else {
-        return online::write(shared, request, resource, Why::NoRoom, lends).await;
+        return pass(request, resource, Why::NoRoom).await;
     };
     let (parts, body) = match read_body(request).await {
         Ok(Read::Whole(parts, body)) => (parts, body),
-        Ok(Read::Over(request)) => {
-            return online::write(shared, request, resource, Why::TooLarge, lends).await;
-        }
+        Ok(Read::Over(request)) => return pass(request, resource, Why::TooLarge).await,
         Err(response) => return response,
     };
     let asked = match ask(shared, parts, body, route, resource, lends) {
-        Ok(asked) => *asked,
-        Err(Cannot::Wait(request, resource, why)) => {
-            return online::write(shared, *request, resource, why, lends).await;
-        }
+        Ok(asked) => asked,
+        Err(Cannot::Wait(request, resource, why)) => return pass(*request, resource, why).await,
         Err(Cannot::Pass(refusal)) => return refusal.into_response(),
     };
     let shared = Arc::clone(shared);
@@ -214,8 +211,9 @@ fn cannot(parts: http::request::Parts, body: Bytes, resource: Option<OrderKey>, 
     Cannot::Wait(Box::new(Request::from_parts(parts, Body::from(body))), resource, why)
 }
 
-/// Finds the write's place in its order: first and on its way, or behind others with a receipt.
-async fn place(shared: &Shared, envelopes: &Envelopes, asked: Asked) -> Response {
+/// Finds the write's place in its order: first and on its way, or behind others with a receipt. What most writes do not
+/// need is boxed, so that none carries it along.
+async fn place(shared: &Shared, envelopes: &Envelopes, asked: Box<Asked>) -> Response {
     let (key, class) = (&asked.held.order_key, asked.new.route_class);
     let bytes = asked.new.body.len() as u64;
     let first = match shared.upstream.breaker() {
@@ -223,7 +221,7 @@ async fn place(shared: &Shared, envelopes: &Envelopes, asked: Asked) -> Response
         BreakerState::Closed => wait_for_turn(shared, key, class, bytes).await,
     };
     match first {
-        Place::First => forward_live(shared, envelopes, asked, bytes).await,
+        Place::First => Box::pin(forward_live(shared, envelopes, asked, bytes)).await,
         Place::Behind(_) | Place::Blocked(_) => match shared.board.enter_last(key, bytes, shared.room()) {
             Place::Behind(before) | Place::Blocked(before) => park(shared, envelopes, asked, before).await,
             Place::First => unreachable!("the last place is never the first one"),
@@ -237,7 +235,7 @@ async fn place(shared: &Shared, envelopes: &Envelopes, asked: Asked) -> Response
 async fn without_room(shared: &Shared, held: Held) -> Response {
     let request = Request::from_parts(held.parts, Body::from(held.body));
     let resource = Some(held.order_key).filter(|key| !key.is_append());
-    online::write(shared, request, resource, Why::NoRoom, held.lends).await
+    Box::pin(online::write(shared, request, resource, Why::NoRoom, held.lends)).await
 }
 
 async fn wait_for_turn(shared: &Shared, key: &OrderKey, class: RouteClass, bytes: u64) -> Place {
@@ -260,8 +258,8 @@ async fn wait_for_turn(shared: &Shared, key: &OrderKey, class: RouteClass, bytes
 }
 
 /// Stores it to wait.
-async fn park(shared: &Shared, envelopes: &Envelopes, asked: Asked, before: u64) -> Response {
-    let Asked { new, held } = asked;
+async fn park(shared: &Shared, envelopes: &Envelopes, asked: Box<Asked>, before: u64) -> Response {
+    let Asked { new, held } = *asked;
     let bytes = new.body.len() as u64;
     match envelopes.store(new, Start::Waiting, shared.clock.now()).await {
         Ok(Stored::New(envelope)) => {
@@ -295,7 +293,7 @@ async fn known(shared: &Shared, held: Held, envelope: &Envelope, matches: bool) 
     }
     // It ended: the upstream itself answers for the key.
     let request = Request::from_parts(held.parts, Body::from(held.body));
-    online::write(shared, request, None, Why::Online, held.lends).await
+    Box::pin(online::write(shared, request, None, Why::Online, held.lends)).await
 }
 
 fn note(shared: &Shared, held: &Held, envelope: &Envelope) {
@@ -306,8 +304,8 @@ fn note(shared: &Shared, held: &Held, envelope: &Envelope) {
 }
 
 /// Stores it, then sends it, then settles it.
-async fn forward_live(shared: &Shared, envelopes: &Envelopes, asked: Asked, bytes: u64) -> Response {
-    let Asked { new, held } = asked;
+async fn forward_live(shared: &Shared, envelopes: &Envelopes, asked: Box<Asked>, bytes: u64) -> Response {
+    let Asked { new, held } = *asked;
     let envelope = match envelopes.store(new, Start::Live, shared.clock.now()).await {
         Ok(Stored::New(envelope)) => envelope,
         Ok(Stored::Known { envelope, matches }) => {

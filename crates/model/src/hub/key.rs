@@ -90,11 +90,16 @@ pub fn request_fingerprint(
     query: Option<&str>,
     body: Option<&Value>,
 ) -> Fingerprint {
-    let body = body.map_or_else(String::new, |body| {
-        serde_json_canonicalizer::to_string(body).expect("parsed JSON has a canonical form")
+    let body = body.map_or_else(Vec::new, |body| {
+        serde_json_canonicalizer::to_vec(body).expect("parsed JSON has a canonical form")
     });
-    let fields = ["hub-1", method, path.trim_end_matches('/'), query.unwrap_or_default(), &body];
-    Fingerprint::from_bytes(Sha256::digest(fields.join("\0")).into())
+    let mut hash = Sha256::new();
+    for field in ["hub-1", method, path.trim_end_matches('/'), query.unwrap_or_default()] {
+        hash.update(field);
+        hash.update(b"\0");
+    }
+    hash.update(&body);
+    Fingerprint::from_bytes(hash.finalize().into())
 }
 
 #[cfg(test)]

@@ -24,8 +24,7 @@ pub struct Allowed<'a>(pub &'a [String]);
 
 impl Allowed<'_> {
     pub(super) fn lets(self, name: &str) -> bool {
-        let normal = name::normal(name);
-        self.0.iter().any(|allowed| name::normal(allowed) == normal)
+        self.0.iter().any(|allowed| name::normal(allowed) == name::normal(name))
     }
 }
 
@@ -142,7 +141,7 @@ impl<'de> Visitor<'de> for Look<'_, '_> {
                 self.scan.find();
             } else {
                 self.scan.path.push('/');
-                self.scan.path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                self.scan.path.extend(name.split_inclusive(['~', '/']).flat_map(escaped));
             }
             let own = if self.scan.allowed.lets(&name) { Suspicion::None } else { name::suspects(&name) };
             let suspicion = self.suspicion.or(own);
@@ -150,5 +149,14 @@ impl<'de> Visitor<'de> for Look<'_, '_> {
             self.scan.path.truncate(kept);
         }
         Ok(())
+    }
+}
+
+/// A piece of a name that has a character a pointer must spell otherwise at its end, or none.
+fn escaped(piece: &str) -> [&str; 2] {
+    match piece.as_bytes() {
+        [.., b'~'] => [&piece[..piece.len() - 1], "~0"],
+        [.., b'/'] => [&piece[..piece.len() - 1], "~1"],
+        _ => [piece, ""],
     }
 }

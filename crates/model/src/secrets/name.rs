@@ -1,5 +1,7 @@
 //! Names that stand before secrets.
 
+use std::borrow::Cow;
+
 /// Names that always do.
 const EXACT: &[&str] = &[
     "authorization",
@@ -51,11 +53,11 @@ pub fn is_secret_name(name: &str) -> bool {
 
 /// What `name` says.
 pub(super) fn suspects(name: &str) -> Suspicion {
-    let name = normal(name);
-    if EXACT.contains(&name.as_str()) {
+    let name = &*normal(name);
+    if EXACT.contains(&name) {
         return Suspicion::Any;
     }
-    if HARMLESS.contains(&name.as_str()) || name.ends_with("_id_key") {
+    if HARMLESS.contains(&name) || name.ends_with("_id_key") {
         return Suspicion::None;
     }
     if SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) { Suspicion::Long } else { Suspicion::None }
@@ -82,7 +84,17 @@ impl Suspicion {
 }
 
 /// `apiKey`, `API-Key` and `api.key` are `api_key`.
-pub(super) fn normal(name: &str) -> String {
+pub(super) fn normal(name: &str) -> Cow<'_, str> {
+    if is_normal(name.as_bytes()) { Cow::Borrowed(name) } else { Cow::Owned(normalised(name)) }
+}
+
+/// Most names are: words of small letters and digits with one `_` between two.
+fn is_normal(name: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.split(|byte| *byte == b'_').all(|word| !word.is_empty() && word.iter().all(is_part))
+}
+
+fn normalised(name: &str) -> String {
     let letters: Vec<char> = name.trim().chars().collect();
     let mut normal = String::with_capacity(name.len() + 4);
     for (place, &letter) in letters.iter().enumerate() {
@@ -106,4 +118,38 @@ pub(super) fn normal(name: &str) -> String {
         normal.extend(letter.to_lowercase());
     }
     normal.trim_end_matches('_').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_normal_already_is_what_it_would_be_made() {
+        for name in [
+            "a",
+            "api_key",
+            "k2",
+            "2_b",
+            "input_tokens",
+            "",
+            "_",
+            "_a",
+            "a_",
+            "a__b",
+            "apiKey",
+            "API-Key",
+            "api.key",
+            " a",
+            "é",
+            "naïve_key",
+            "aB",
+            "HTTPServer",
+            "x9Y",
+        ] {
+            assert_eq!(normal(name), normalised(name), "{name:?}");
+        }
+        assert!(matches!(normal("access_token2"), Cow::Borrowed(_)));
+        assert_eq!(normal("API-Key"), "api_key");
+    }
 }

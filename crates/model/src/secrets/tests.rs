@@ -161,3 +161,9 @@ fn fewer_than_one_in_two_hundred_clean_bodies_is_refused() {
     assert!(bodies >= 2_000 && token_events >= 400, "{bodies} bodies, {token_events} token events");
     assert!(refused.len() * 200 < bodies, "{} of {bodies} refused: {refused:#?}", refused.len());
 }
+
+#[test]
+fn a_pointer_spells_names_as_pointers_do() {
+    let body = br#"{"a/b":{"c~d":{"/":[{"~/~":{"password":"x"}}]}}}"#;
+    assert_eq!(scan_json(body, Allowed::default()).unwrap(), ["/a~1b/c~0d/~1/0/~0~1~0/password"]);
+}
