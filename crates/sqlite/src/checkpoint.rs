@@ -1,12 +1,14 @@
 //! Keeping the log short without making a commit wait.
 //!
 //! Phase one: a second connection copies the log into the file beside the writer, each time the log has
-//! grown by a step. Alone it never lets the log start over, because the writer adds to it meanwhile.
+//! grown by a step, and syncs the file. Alone it never lets the log start over, because the writer adds to it
+//! meanwhile.
 //! Phase two: past a budget, once the second connection has left only a small rest, the writer copies
 //! that rest itself between two batches; its next transaction then finds everything copied and writes
 //! the log from the start, in place.
 //! Past a hard limit the writer waits, for the second connection and for readers, who are bounded too.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -117,16 +119,22 @@ struct Progress {
 impl Helper {
     pub(crate) fn start(
         conn: Connection,
+        data: &Arc<File>,
         path: &Arc<Path>,
         gauges: &Arc<Gauges>,
         stop: &Arc<Stop>,
     ) -> Result<Self, OpenError> {
         let (wish, wishes) = sync_channel(1);
         let progress = Arc::new(Progress::default());
-        let (file, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
-        let shown = Arc::clone(&progress);
-        let life = move || copy_on_wish(&conn, &file, &gauges, &stop, &shown, &wishes);
-        let thread = spawn("sqlite-copier", path, life)?;
+        let copier = Copier {
+            conn,
+            data: Arc::clone(data),
+            path: Arc::clone(path),
+            gauges: Arc::clone(gauges),
+            stop: Arc::clone(stop),
+            progress: Arc::clone(&progress),
+        };
+        let thread = spawn("sqlite-copier", path, move || copier.run(&wishes))?;
         Ok(Self { wish, thread, progress })
     }
 
@@ -185,27 +193,56 @@ pub(crate) fn met(error: &StorageError, stop: &Stop) {
     }
 }
 
-fn copy_on_wish(
-    conn: &Connection,
-    path: &Arc<Path>,
-    gauges: &Gauges,
-    stop: &Stop,
-    progress: &Progress,
-    wishes: &Receiver<()>,
-) {
-    while wishes.recv().is_ok() {
-        let _turn = progress.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if stop.cause().is_some() {
-            continue;
-        }
-        match copy(conn, path, CheckpointMode::PASSIVE) {
-            Ok(Copied::Pages(pages)) => {
-                progress.copied.store(pages, Relaxed);
-                gauges.checkpoints_beside.fetch_add(1, Relaxed);
+/// The second connection, on its thread.
+struct Copier {
+    conn: Connection,
+    data: Arc<File>,
+    path: Arc<Path>,
+    gauges: Arc<Gauges>,
+    stop: Arc<Stop>,
+    progress: Arc<Progress>,
+}
+
+impl Copier {
+    fn run(&self, wishes: &Receiver<()>) {
+        stand_back();
+        while wishes.recv().is_ok() {
+            let _turn = self.progress.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.stop.cause().is_some() {
+                continue;
             }
-            Ok(Copied::NotNow) => {}
-            Err(error) => met(&error, stop),
+            match self.copy() {
+                Ok(Copied::Pages(pages)) => {
+                    self.progress.copied.store(pages, Relaxed);
+                    self.gauges.checkpoints_beside.fetch_add(1, Relaxed);
+                }
+                Ok(Copied::NotNow) => {}
+                Err(error) => met(&error, &self.stop),
+            }
         }
+    }
+
+    /// SQLite syncs the file only with the last page of the log, which is the writer's to copy; it shall find next to
+    /// nothing left to sync, because everybody waits for it.
+    fn copy(&self) -> Result<Copied, StorageError> {
+        let copied = copy(&self.conn, &self.path, CheckpointMode::PASSIVE)?;
+        self.data
+            .sync_data()
+            .map_err(|error| StorageError::Io { path: Arc::clone(&self.path), detail: error.to_string() })?;
+        Ok(copied)
+    }
+}
+
+/// How far behind. A tenth of a busy processor is several times what copies need; nothing at all would leave them to the
+/// writer on a machine that never rests.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// Whoever commits goes first: a copy runs for milliseconds, and would keep the writer from its processor that long.
+fn stand_back() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "copies of the log have the same priority as commits");
     }
 }
 

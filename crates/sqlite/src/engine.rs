@@ -1,6 +1,5 @@
 //! The threads and connections behind a [`crate::Db`], from start to close.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -13,7 +12,7 @@ use crate::checkpoint::{Helper, Stop};
 use crate::gather::{Gathering, Line};
 use crate::job::{Job, Order};
 use crate::lone::Lone;
-use crate::open::Opened;
+use crate::open::{Hold, Opened};
 use crate::reader::Reader;
 use crate::stats::Gauges;
 use crate::writer::Writer;
@@ -27,7 +26,7 @@ pub(crate) struct Engine {
     closed: AtomicBool,
     place: Place,
     /// Given back last, when no connection is open any more.
-    lock: Mutex<Option<File>>,
+    hold: Mutex<Option<Hold>>,
 }
 
 /// Where jobs run.
@@ -66,7 +65,7 @@ impl Engine {
         }
         let here = opened.readers_here.into_iter().map(|conn| Reader::new(conn, &path, &bounds, &gauges));
         let here = here.map(|reader| Ok(Mutex::new(Some(reader?)))).collect::<Result<Vec<_>, OpenError>>()?;
-        let helper = Helper::start(opened.checkpointer, &path, &gauges, &stop)?;
+        let helper = Helper::start(opened.checkpointer, opened.hold.data(), &path, &gauges, &stop)?;
         let writer = Writer::new(opened.writer, &path, bounds, &gauges, &stop, Some(helper))?;
         let (lone, writer) = (Arc::clone(writer.lone()), Arc::new(Mutex::new(Some(writer))));
         let (writes, write_orders) = sync_channel(bounds.queue_max);
@@ -74,11 +73,11 @@ impl Engine {
         let thread = spawn("sqlite-writer", &path, move || run_writer(&life, &write_orders, &waiting))?;
         let threads = Mutex::new(Threads { readers, writer: Some(thread) });
         let place = Place::Threads { writes, writer, lone, reads, here, threads };
-        Ok(Self::assemble(path, bounds, gauges, stop, place, opened.lock))
+        Ok(Self::assemble(path, bounds, gauges, stop, place, opened.hold))
     }
 
     pub(crate) fn inline(opened: Opened, bounds: Bounds) -> Result<Self, OpenError> {
-        let Opened { path, writer, checkpointer: _, mut readers, readers_here: _, lock } = opened;
+        let Opened { path, writer, checkpointer: _, mut readers, readers_here: _, hold } = opened;
         let (gauges, stop) = (Arc::new(Gauges::default()), Arc::new(Stop::default()));
         let reader = readers.pop().expect("open makes at least one reader");
         let reader = Reader::new(reader, &path, &bounds, &gauges)?;
@@ -87,7 +86,7 @@ impl Engine {
             writer: Box::new(Mutex::new(Some(writer))),
             reader: Box::new(Mutex::new(Some(reader))),
         };
-        Ok(Self::assemble(path, bounds, gauges, stop, place, lock))
+        Ok(Self::assemble(path, bounds, gauges, stop, place, hold))
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {
@@ -257,7 +256,7 @@ impl Engine {
                 }
             }
         }
-        drop(held(&self.lock).take());
+        drop(held(&self.hold).take());
     }
 
     /// Ends as a killed process would: what waits is refused and the log stays as it is.
@@ -273,10 +272,10 @@ impl Engine {
         gauges: Arc<Gauges>,
         stop: Arc<Stop>,
         place: Place,
-        lock: File,
+        hold: Hold,
     ) -> Self {
-        let (closed, lock) = (AtomicBool::new(false), Mutex::new(Some(lock)));
-        Self { path, bounds, gauges, stop, closed, place, lock }
+        let (closed, hold) = (AtomicBool::new(false), Mutex::new(Some(hold)));
+        Self { path, bounds, gauges, stop, closed, place, hold }
     }
 
     fn enqueue(

@@ -20,7 +20,27 @@ pub(crate) struct Opened {
     pub(crate) checkpointer: Connection,
     pub(crate) readers: Vec<Connection>,
     pub(crate) readers_here: Vec<Connection>,
-    pub(crate) lock: File,
+    pub(crate) hold: Hold,
+}
+
+/// What makes the file this process's own, for as long as any connection is open.
+pub(crate) struct Hold {
+    _lock: File,
+    /// The file itself, outside SQLite: closing it before the last connection would drop the locks SQLite has on it.
+    data: Arc<File>,
+}
+
+impl Hold {
+    fn take(path: &Path) -> Result<Self, OpenError> {
+        let lock = folder::lock(path)?;
+        folder::make_file(path)?;
+        let data = File::open(path).map_err(|error| OpenError::of_system(path, error))?;
+        Ok(Self { _lock: lock, data: Arc::new(data) })
+    }
+
+    pub(crate) fn data(&self) -> &Arc<File> {
+        &self.data
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,8 +55,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     require_version()?;
     let path: Arc<Path> = options.path.as_path().into();
     folder::make(&path)?;
-    let lock = folder::lock(&path)?;
-    folder::make_file(&path)?;
+    let hold = Hold::take(&path)?;
     let writer = connect(options, &path, Role::Writer)?;
     migrate::inspect(&writer, &path, &options.schema)?;
     settle(&writer, options, &path, Role::Writer)?;
@@ -50,7 +69,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     // Before the first answer the log's name must be safe, and the removal of the journal that the
     // switch to the log used: that journal come back would undo the whole file.
     sync_folder(options, &path)?;
-    Ok(Opened { path, writer, checkpointer, readers, readers_here, lock })
+    Ok(Opened { path, writer, checkpointer, readers, readers_here, hold })
 }
 
 fn require_version() -> Result<(), OpenError> {

@@ -71,9 +71,8 @@ pub struct Bounds {
     /// How long SQLite waits for another process's lock. Longer than `read_max`, so that a writer at the
     /// log's limit outlasts every reader.
     pub busy_wait: Duration,
-    /// The second connection copies the log into the file each time it has grown by this much. A copy's sync is in the
-    /// way of the commits beside it, and pages that change all the time are copied once a step: the longer, the better
-    /// for whoever waits, as long as the log keeps its bound.
+    /// The second connection copies the log into the file each time it has grown by this much. A longer step syncs more
+    /// at once, in the way of the commits beside it; a shorter one copies pages that change all the time more often.
     pub checkpoint_step_pages: u32,
     /// Past this the writer copies the small rest itself between two batches, so that the next
     /// transaction finds the log fully copied and writes it from the start again.
@@ -136,7 +135,7 @@ impl Default for Bounds {
             read_queue_max: 1024,
             read_max: Duration::from_secs(2),
             busy_wait: Duration::from_secs(5),
-            checkpoint_step_pages: 7_000,
+            checkpoint_step_pages: 3_500,
             wal_budget_pages: 8_000,
             wal_pages_max: 12_000,
             statements_max: 128,
