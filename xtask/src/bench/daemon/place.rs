@@ -45,7 +45,7 @@ impl Place {
     pub async fn round(&self, callers: usize, bytes: usize, ids: Ids) -> anyhow::Result<Measured> {
         let mut senders = Vec::with_capacity(callers);
         for number in 0..callers {
-            senders.push(Sender::connect(&self.socket, number, bytes, ids).await?);
+            senders.push(Sender::connect(&self.socket, number, bytes, ids)?);
         }
         all_at_once(senders).await
     }
