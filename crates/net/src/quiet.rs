@@ -5,12 +5,13 @@
 //! costs at a busy door was that. (TCP tells only of room that was missed.)
 
 use std::cell::RefCell;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use rustix::net::{SendFlags, send};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
@@ -108,21 +109,10 @@ impl AsyncRead for QuietStream {
     }
 }
 
+/// Not vectored: answers are short, and to copy one is less than the kernel makes of a list.
 impl AsyncWrite for QuietStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_put(cx, |mut socket| socket.write(bytes))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_put(cx, |mut socket| socket.write_vectored(slices))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
+        self.get_mut().poll_put(cx, |socket| Ok(send(socket, bytes, SendFlags::NOSIGNAL)?))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {

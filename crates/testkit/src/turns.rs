@@ -160,10 +160,11 @@ fn kill_again_and_again(plan: &Plan, stage: &Stage<'_>) -> Result<BTreeMap<Strin
     let (mut seeded, points) = (Seeded::new(plan.seed), plan.planted.points());
     let mut deaths: BTreeMap<String, u64> = BTreeMap::new();
     for n in 0..plan.kills {
-        // The points in turn, each alone and with the agents; a random moment between.
-        let turn = n as usize / 2;
-        let point = (n % 2 == 0).then(|| points[turn % points.len()].as_str());
-        stage.set_mortal(plan.planted != Planted::Nothing || (turn / points.len()).is_multiple_of(2));
+        // The points in turn, each alone and with the agents; a random moment between. A planted bug shows at a point.
+        let planted = plan.planted != Planted::Nothing;
+        let turn = if planted { n as usize } else { n as usize / 2 };
+        let point = (planted || n % 2 == 0).then(|| points[turn % points.len()].as_str());
+        stage.set_mortal(planted || (turn / points.len()).is_multiple_of(2));
         *deaths.entry(die(plan, stage, point, &mut seeded)?).or_default() += 1;
     }
     stage.set_mortal(false);

@@ -77,9 +77,11 @@ impl<A: Answers> Visit<A> {
             .serve_connection(stream, answer)
             .with_upgrades();
         let mut serving = pin!(serving);
+        // Its own: whoever waits for a token takes a lock at every look, which all connections of a door would share.
+        let stop = life.stop.child_token();
         let ended = tokio::select! {
             ended = serving.as_mut() => ended,
-            () = life.stop.cancelled() => {
+            () = stop.cancelled() => {
                 serving.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = serving => ended,
