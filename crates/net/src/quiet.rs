@@ -127,6 +127,8 @@ impl AsyncWrite for QuietStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::time::timeout;
@@ -149,24 +151,27 @@ mod tests {
         }
     }
 
+    /// Whether there is no room for it now.
+    async fn waits(writing: Pin<&mut impl Future<Output = io::Result<()>>>) -> bool {
+        let mut writing = writing;
+        poll_fn(|cx| Poll::Ready(writing.as_mut().poll(cx).is_pending())).await
+    }
+
     #[tokio::test]
     async fn more_than_there_is_room_for_waits_for_the_reader_and_arrives_whole() {
         let (mut near, mut far) = pair();
         let sent: Vec<u8> = (0..4_000_000_u32).map(|n| (n % 251) as u8).collect();
-        let expected = sent.clone();
-        let writing = tokio::spawn(async move {
-            near.write_all(&sent).await.unwrap();
-            assert!(near.room.is_none(), "nobody listens for room that is there");
-            near.shutdown().await.unwrap();
-            near
-        });
-        // It stands still, and does not turn in circles.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        assert!(!writing.is_finished());
-        let mut got = Vec::new();
-        far.read_to_end(&mut got).await.unwrap();
-        assert!(got == expected);
-        drop(writing.await.unwrap());
+        let mut got = vec![0; sent.len()];
+        {
+            let mut writing = pin!(near.write_all(&sent));
+            assert!(waits(writing.as_mut()).await);
+            assert!(waits(writing.as_mut()).await, "nobody has read");
+            let (written, read) = tokio::join!(writing, far.read_exact(&mut got));
+            written.unwrap();
+            read.unwrap();
+        }
+        assert!(got == sent);
+        assert!(near.room.is_none(), "nobody listens for room that is there");
     }
 
     #[tokio::test]
@@ -207,10 +212,11 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_goes_away_ends_a_write_that_waits_for_room() {
         let (mut near, far) = pair();
-        let writing = tokio::spawn(async move { near.write_all(&vec![0; 4_000_000]).await });
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        let bytes = vec![0; 4_000_000];
+        let mut writing = pin!(near.write_all(&bytes));
+        assert!(waits(writing.as_mut()).await);
         drop(far);
-        let ended = timeout(Duration::from_secs(5), writing).await.expect("told").unwrap();
+        let ended = timeout(Duration::from_secs(5), writing).await.expect("told");
         assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

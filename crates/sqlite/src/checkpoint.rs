@@ -226,9 +226,13 @@ impl Copier {
     /// nothing left to sync, because everybody waits for it.
     fn copy(&self) -> Result<Copied, StorageError> {
         let copied = copy(&self.conn, &self.path, CheckpointMode::PASSIVE)?;
-        self.data
-            .sync_data()
-            .map_err(|error| StorageError::Io { path: Arc::clone(&self.path), detail: error.to_string() })?;
+        if let Copied::Pages(_) = copied {
+            let failed = |error: std::io::Error| StorageError::Io {
+                path: Arc::clone(&self.path),
+                detail: error.to_string(),
+            };
+            self.data.sync_data().map_err(failed)?;
+        }
         Ok(copied)
     }
 }

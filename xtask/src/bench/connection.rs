@@ -37,11 +37,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 break head;
             }
         };
+        self.head_bytes = head.bytes;
         while self.answer.len() < head.bytes + head.body_bytes {
             self.more().await?;
         }
         ensure!(self.answer.len() == head.bytes + head.body_bytes, "more than an answer: {}", self.body());
-        self.head_bytes = head.bytes;
         Ok(head.status)
     }
 
