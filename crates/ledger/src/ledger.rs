@@ -25,6 +25,9 @@ pub trait Ledger: Send + Sync {
     /// change may be missed or be about something else, so the woken side reads, and polls besides.
     fn committed(&self) -> watch::Receiver<()>;
 
+    /// Whether other processes commit to these books too, of which this one knows from [`Ledger::committed`] alone.
+    fn is_shared(&self) -> bool;
+
     /// What was seen of the store's clock going back; changes with every message placed meanwhile.
     fn clock_regressed(&self) -> watch::Receiver<Regressed>;
 

@@ -1,5 +1,6 @@
 //! Tells rooms that their logs have grown. Commits of this process ring their room themselves; those of other
-//! processes ring nobody in particular, so the heads of all followed logs are looked at together, with one read.
+//! processes, where there are any, ring nobody in particular, so the heads of all followed logs are looked at together,
+//! with one read.
 
 use std::sync::Arc;
 
@@ -9,6 +10,9 @@ use tokio::time::{sleep, timeout};
 use crate::broker::Shared;
 
 pub(super) async fn keep(shared: &Arc<Shared>) {
+    if !shared.ledger.is_shared() {
+        return;
+    }
     let mut committed = shared.ledger.committed();
     while !shared.stop.is_cancelled() {
         tokio::select! {

@@ -139,13 +139,12 @@ impl Room {
     }
 
     /// Live rows were handed to a member; those that none of its connections was handed before.
-    pub(super) fn newly_handed(&self, member: MemberId, span: &Span) -> Vec<Cursor> {
+    pub(super) fn newly_handed(&self, member: MemberId, span: &Span) -> Vec<Arc<Row>> {
         let mut handed = lock(&self.handed);
         if handed.has_all(member, span.begin(), span.end().seq) {
             return Vec::new();
         }
-        let places = span.rows().iter().map(|row| row.place);
-        places.filter(|place| handed.is_new(member, place.seq)).map(|place| place.cursor).collect()
+        span.rows().iter().filter(|row| handed.is_new(member, row.place.seq)).cloned().collect()
     }
 
     /// Wakes when the room changed.

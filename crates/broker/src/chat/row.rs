@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use ledger::HistoryRow;
-use model::{ConversationId, Epoch, limits};
+use model::{ConversationId, Epoch, MemberId, limits};
 use net::socket::{Frames, Text};
 use wire::message::{Message, MessageFields};
 
@@ -15,6 +15,7 @@ pub(super) const HANDED_ROWS_MAX: usize = limits::SUBSCRIBER_FRAMES_MAX;
 /// A row as text, but for what differs between its readers.
 pub(crate) struct Row {
     pub(crate) place: Place,
+    pub(super) sender: MemberId,
     head: String,
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct Span {
 impl Row {
     pub(super) fn new(conversation: ConversationId, epoch: Epoch, row: &HistoryRow) -> Self {
         let place = Place { epoch, seq: row.history_id, cursor: row.cursor };
-        Self { place, head: head(conversation, row) }
+        Self { place, sender: row.sender, head: head(conversation, row) }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -151,7 +152,8 @@ mod tests {
     fn a_span_is_bounded_in_rows_and_in_bytes_and_has_at_least_one() {
         let ending = ending("#t", None);
         let span = |rows: usize, bytes: usize| {
-            let rows = (0..rows).map(|_| Arc::new(Row { place: row(1).place, head: "x".repeat(bytes) }));
+            let Row { place, sender, .. } = *row(1);
+            let rows = (0..rows).map(|_| Arc::new(Row { place, sender, head: "x".repeat(bytes) }));
             Span::first_of(rows, &ending).map(|span| span.rows().len())
         };
         assert_eq!(span(0, 1), None);

@@ -4,13 +4,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ledger::{Followed, Follower, HistoryError};
+use ledger::{ConversationName, Followed, Follower, HistoryError};
 use model::{ConversationId, Cursor, Epoch, MemberId, limits};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use wire::chat::{FrameError, ToSubscriber};
 
 use super::bounded;
-use super::room::{Next, Place};
+use super::room::{Next, Place, Room};
 use super::row::{self, Row, Span};
 use crate::broker::Shared;
 
@@ -41,6 +41,14 @@ pub(super) struct Subscription {
     pub(super) asked: String,
     pub(super) sub: Option<String>,
     pub(super) cursor: Cursor,
+}
+
+/// Where an own read left the follower, and what it learned of the log.
+struct Reached {
+    place: Place,
+    /// What the follower's frames end with.
+    ending: Arc<str>,
+    is_topic: bool,
 }
 
 /// What the ledger says about the place a follower is at.
@@ -87,7 +95,7 @@ impl Subscription {
             if told.is_some_and(|known| known != generation) {
                 return self.over(&mut out, told, Cursor::Start).await;
             }
-            let (has_more, place, ending) = self.hand_over(&mut out, followed).await?;
+            let (has_more, reached) = self.hand_over(&mut out, followed).await?;
             if has_more {
                 continue;
             }
@@ -99,7 +107,7 @@ impl Subscription {
                 // The room counts on numbers without gaps.
                 self.wait_for_commit(limits::QUIET_READ_PAUSE).await;
             } else {
-                self.live(&mut out, place, &ending).await?;
+                self.live(&mut out, reached).await?;
             }
         }
     }
@@ -119,12 +127,13 @@ impl Subscription {
         }
     }
 
-    /// Rows of an own read. Answers whether more follow, where the follower is now, and how its frames end.
+    /// Rows of an own read. Answers whether more follow.
     async fn hand_over(
         &mut self,
         out: &mut impl Outlet,
         followed: Followed,
-    ) -> Result<(bool, Place, Arc<str>), Gone> {
+    ) -> Result<(bool, Reached), Gone> {
+        let is_topic = matches!(followed.name, Some(ConversationName::Topic(_)));
         let name = followed.name.as_ref().map_or_else(String::new, ToString::to_string);
         let ending = row::ending(&name, self.sub.as_deref());
         let mut place = Place { epoch: followed.epoch, seq: followed.from, cursor: self.cursor };
@@ -137,26 +146,24 @@ impl Subscription {
             self.cursor = place.cursor;
             rows = &rows[span.rows().len()..];
         }
-        Ok((followed.has_more, place, ending))
+        Ok((followed.has_more, Reached { place, ending, is_topic }))
     }
 
     /// Follows the room until it cannot say what comes next, or it is time to ask the ledger whether this reader
     /// may still read.
-    async fn live(&mut self, out: &mut impl Outlet, mut place: Place, ending: &Arc<str>) -> Result<(), Gone> {
-        let room = self.shared.rooms.join(&self.shared, self.conversation, place);
+    async fn live(&mut self, out: &mut impl Outlet, mut reached: Reached) -> Result<(), Gone> {
+        let room = self.shared.rooms.join(&self.shared, self.conversation, reached.place);
         let mut changes = room.changes();
         let until = Instant::now() + limits::CREDENTIAL_CHECK_EVERY;
         loop {
             changes.mark_unchanged();
-            match room.after(&place, ending) {
+            match room.after(&reached.place, &reached.ending) {
                 Next::Rows(span) => {
                     out.messages(&span).await?;
-                    place = span.end();
-                    self.cursor = place.cursor;
+                    reached.place = span.end();
+                    self.cursor = reached.place.cursor;
                     if self.hosted {
-                        for cursor in room.newly_handed(self.reader, &span) {
-                            self.shared.notices.handed(cursor, self.reader);
-                        }
+                        self.note_handed(&room, &span, reached.is_topic);
                     }
                 }
                 Next::Nothing => match timeout_at(until, changes.changed()).await {
@@ -173,6 +180,14 @@ impl Subscription {
             if Instant::now() >= until {
                 return Ok(());
             }
+        }
+    }
+
+    /// What the reader itself wrote to a topic is delivered to others only.
+    fn note_handed(&self, room: &Room, span: &Span, is_topic: bool) {
+        let new = room.newly_handed(self.reader, span).into_iter();
+        for row in new.filter(|row| !is_topic || row.sender != self.reader) {
+            self.shared.notices.handed(row.place.cursor, self.reader);
         }
     }
 

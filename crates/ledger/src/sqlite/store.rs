@@ -43,6 +43,10 @@ impl Ledger for SqliteLedger {
         self.committed.subscribe()
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn clock_regressed(&self) -> watch::Receiver<Regressed> {
         self.world.regressions.subscribe()
     }
