@@ -334,6 +334,8 @@ pub const FOLLOWERS_FEW: usize = 16;
 pub const HAND_OVER_PAUSE_EACH: Duration = Duration::from_micros(30);
 /// The longest such pause.
 pub const HAND_OVER_PAUSE_MAX: Duration = Duration::from_millis(20);
+/// Tokens a broker on a file remembers having looked up.
+pub const TOKENS_REMEMBERED_MAX: usize = 4_096;
 /// Between two looks at the heads of followed logs: commits elsewhere cost a follower at most this.
 pub const HEADS_LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Between two checks that a subscriber's credential still holds.

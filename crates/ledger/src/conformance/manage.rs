@@ -50,6 +50,7 @@ pub async fn a_person_goes_with_its_node_and_everybody_at_home_there(bench: impl
     ledger.create_topic(bot.member().id, &topic("t")).await.unwrap();
     let new = NewToken { hash: secret("t"), member: bot.member().id, scopes: Scopes::default() };
     ledger.create_token(new).await.unwrap();
+    assert!(ledger.resolve_token(secret("t")).await.unwrap().is_some());
     let waiting = accepted(&*ledger, &jane, text("@bot", "a", "hi")).await;
     ledger.remove_member(&member_name("carl")).await.unwrap();
     for name in ["carl", "bot"] {

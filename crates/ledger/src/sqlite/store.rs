@@ -2,6 +2,7 @@
 
 mod open;
 mod run;
+mod tokens;
 
 use ::sqlite::Db;
 use ::sqlite::rusqlite::Connection;
@@ -16,6 +17,7 @@ use model::{
 use tokio::sync::watch;
 
 use self::run::{Accepts, LookUp, LookUps};
+use self::tokens::Tokens;
 use super::{
     accept, chat, explain, history, hub, janitor, join, link, list, manage, mesh, planted, push, signin,
     status, token, wayin, webhook, window,
@@ -31,6 +33,7 @@ pub struct SqliteLedger {
     committed: watch::Sender<()>,
     accepts: Accepts,
     look_ups: LookUps,
+    tokens: Tokens,
 }
 
 #[async_trait]
@@ -184,12 +187,12 @@ impl Ledger for SqliteLedger {
 
     async fn ack(&self, via: &Via, rows: Vec<Ack>) -> Result<Vec<AckedRow>, LinkError> {
         let via = via.clone();
-        self.write("ledger.ack", move |conn, world| window::ack(conn, world.now(), &via, &rows)).await
+        self.write_mail("ledger.ack", move |conn, world| window::ack(conn, world.now(), &via, &rows)).await
     }
 
     async fn nack(&self, link: &Link, rows: Vec<Nack>) -> Result<Vec<AckedRow>, LinkError> {
         let link = link.clone();
-        self.write("ledger.nack", move |conn, world| window::nack(conn, world.now(), &link, &rows)).await
+        self.write_mail("ledger.nack", move |conn, world| window::nack(conn, world.now(), &link, &rows)).await
     }
 
     async fn receipts(
@@ -204,7 +207,7 @@ impl Ledger for SqliteLedger {
 
     async fn receipts_ack(&self, link: &Link, rows: Vec<ReceiptAck>) -> Result<(), LinkError> {
         let link = link.clone();
-        self.write("ledger.receipts_ack", move |conn, _| window::receipts_ack(conn, &link, &rows)).await
+        self.write_mail("ledger.receipts_ack", move |conn, _| window::receipts_ack(conn, &link, &rows)).await
     }
 
     async fn history(
@@ -269,7 +272,7 @@ impl Ledger for SqliteLedger {
         id: ConversationId,
         upto: Cursor,
     ) -> Result<Option<ReadState>, HistoryError> {
-        self.write("ledger.mark_read", move |conn, world| {
+        self.write_mail("ledger.mark_read", move |conn, world| {
             chat::mark_read(conn, world.now(), reader, id, upto)
         })
         .await
@@ -443,7 +446,15 @@ impl Ledger for SqliteLedger {
     }
 
     async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError> {
-        self.db.read_here("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await
+        if let Some(token) = self.tokens.get(&hash) {
+            return Ok(Some(token));
+        }
+        let after = self.tokens.count();
+        let found = self.db.read_here("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await?;
+        if let Some(token) = &found {
+            self.tokens.keep(hash, token, after);
+        }
+        Ok(found)
     }
 
     async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook, WebhookError> {
@@ -487,12 +498,14 @@ impl Ledger for SqliteLedger {
         if !self.read("ledger.due_pushes", move |conn| push::is_due(conn, now)).await? {
             return Ok(Vec::new());
         }
-        self.write("ledger.claim_pushes", move |conn, world| push::claim(conn, world, limit)).await
+        self.write_mail("ledger.claim_pushes", move |conn, world| push::claim(conn, world, limit)).await
     }
 
     async fn settle_push(&self, claim: PushClaim, outcome: PushOutcome) -> Result<PushSettled, StorageError> {
-        self.write("ledger.settle_push", move |conn, world| push::settle(conn, world.now(), &claim, &outcome))
-            .await
+        self.write_mail("ledger.settle_push", move |conn, world| {
+            push::settle(conn, world.now(), &claim, &outcome)
+        })
+        .await
     }
 
     async fn pushes(&self, id: MessageId) -> Result<Vec<PushFacts>, StorageError> {
@@ -503,7 +516,7 @@ impl Ledger for SqliteLedger {
         if crate::planted::planted(crate::planted::IDEM_OWN_TRANSACTION) {
             return self.hub_write_in_two_transactions(write).await;
         }
-        self.write("ledger.hub_write", move |conn, world| {
+        self.write_mail("ledger.hub_write", move |conn, world| {
             let (outcome, row) = hub::write(conn, world, &write)?;
             row.iter().try_for_each(|row| hub::store_key(conn, row))?;
             Ok::<_, StorageError>(outcome)

@@ -10,3 +10,4 @@ mod planted;
 mod postgres;
 mod push_crash;
 mod sqlite;
+mod tokens;

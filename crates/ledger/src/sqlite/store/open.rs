@@ -8,6 +8,7 @@ use model::{Clock, Entropy, Timestamp};
 use tokio::sync::watch;
 
 use super::super::schema::SCHEMA;
+use super::tokens::Tokens;
 use super::{SqliteLedger, run};
 use crate::regressed::Regressions;
 
@@ -41,7 +42,7 @@ impl SqliteLedger {
     pub fn with(db: Db, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         let world = World { clock, entropy, regressions: Regressions::new() };
         let (accepts, look_ups) = (run::accepts(&world), run::look_ups());
-        Self { db, world, committed: watch::Sender::new(()), accepts, look_ups }
+        Self { db, world, committed: watch::Sender::new(()), accepts, look_ups, tokens: Tokens::default() }
     }
 
     /// The engine, for its counters and for closing it.

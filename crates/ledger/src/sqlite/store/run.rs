@@ -56,6 +56,23 @@ impl SqliteLedger {
         T: Send + 'static,
         E: From<::sqlite::StorageError> + Send + 'static,
     {
+        let changes = self.tokens.changes();
+        let job = move |conn: &Connection, world: &World| Ok::<_, E>((job(conn, world)?, changes.one_more()));
+        let (written, change) = self.write_mail(name, job).await?;
+        drop(change);
+        Ok(written)
+    }
+
+    /// [`SqliteLedger::write`] for a job that changes what was sent and how far it got, but nobody who may ask.
+    pub(super) async fn write_mail<T, E>(
+        &self,
+        name: &'static str,
+        job: impl FnOnce(&Connection, &World) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<::sqlite::StorageError> + Send + 'static,
+    {
         let world = self.world.clone();
         let written = self.db.write(name, move |conn| job(conn, &world)).await?;
         self.committed.send_replace(());
