@@ -9,6 +9,7 @@ use ledger::{Ledger, ManageError, Member, MeshSetup, Role, StorageError};
 use model::outbox::DedupeWindow;
 use model::webhook::Host;
 use model::{Clock, Entropy, ErrorCode, MemberName, NodeKey, admission, limits};
+use net::guard::Policy;
 use net::handshake::KeyPair;
 use net::respond::Refusal;
 use tokio::sync::Semaphore;
@@ -21,6 +22,7 @@ use wire::session::SignIn;
 
 use crate::accept::Accept;
 use crate::chat::{Escalations, Notices, Rooms};
+use crate::door::Callers;
 use crate::hub::UnderWay;
 use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
@@ -144,9 +146,12 @@ impl Broker {
         Ok(Broker { shared: Arc::new(shared) })
     }
 
-    /// The fabric door's routes, without guards and fallbacks: whoever merges them onto a door puts
-    /// [`net::guard::with_fallbacks`] and [`net::guard::protect`] around the whole.
-    pub fn router(&self) -> Router {
+    /// The whole fabric door, with `more` routes, behind its guard.
+    pub fn callers(&self, policy: Policy, more: Router) -> Callers {
+        Callers::new(self.shared.clone(), policy, self.routes().merge(more))
+    }
+
+    fn routes(&self) -> Router {
         let routes = OpenApiRouter::new()
             .merge(wayin::routes())
             .merge(link::routes())

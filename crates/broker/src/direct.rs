@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 use crate::broker::Shared;
 
 pub(crate) use caller::{Caller, lacks};
-pub(crate) use send::{idempotency_key, with_retry_after};
+pub(crate) use send::{idempotency_key, post, posted_to, with_retry_after};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new()

@@ -8,6 +8,7 @@
 //! | [`limiter`] | budgets per member and mesh |
 //! | `webhook` | members whose deliveries are pushed to an endpoint |
 //! | `ask` | what members may know and decide |
+//! | `door` | the fabric door: guard and routes, and messages before them |
 //! | `direct` | HTTP for callers with an API token and for browsers |
 //! | `chat` | conversations followed live: WebSocket, events, long poll; what waits for an answer |
 //! | `session` | a person's browser signs in |
@@ -34,6 +35,7 @@ mod chat;
 mod clock;
 mod credential;
 mod direct;
+mod door;
 mod explain;
 mod health;
 mod hub;
@@ -50,4 +52,5 @@ mod webhook;
 
 pub use audit::TARGET as AUDIT_TARGET;
 pub use broker::{Broker, Config, Parts, StartError};
+pub use door::Callers;
 pub use janitor::check;

@@ -110,8 +110,8 @@ pub async fn caught(handling: impl Future<Output = Response>) -> Response {
 }
 
 /// Puts `policy` before every route of `router`, its fallback included.
-pub fn protect(router: Router, policy: Policy) -> Router {
-    router.layer(middleware::from_fn_with_state(Arc::new(policy), check_first))
+pub fn protect(router: Router, policy: impl Into<Arc<Policy>>) -> Router {
+    router.layer(middleware::from_fn_with_state(policy.into(), check_first))
 }
 
 /// Answers `not_found` and `method_not_allowed` as JSON. For a router whose routes are all there and that has no

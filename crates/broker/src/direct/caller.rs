@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use http::{HeaderMap, Method};
 use ledger::{Member, Scopes, SecretHash};
 use model::ErrorCode;
 use net::respond::Refusal;
@@ -58,10 +59,20 @@ impl FromRequestParts<Arc<Shared>> for Caller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
-        let found = shared.credential(&parts.method, &parts.headers).await?;
-        if let Some(connection) = parts.extensions.get::<Connection>() {
-            connection.authenticated();
-        }
+        shared.caller(parts.extensions.get::<Connection>(), &parts.method, &parts.headers).await
+    }
+}
+
+impl Shared {
+    /// Who asks on `connection`, if that is known.
+    pub(crate) async fn caller(
+        &self,
+        connection: Option<&Connection>,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Caller, Refusal> {
+        let found = self.credential(method, headers).await?;
+        connection.inspect(|connection| connection.authenticated());
         Ok(Caller { member: found.member, credential: found.hash, scopes: found.scopes })
     }
 }

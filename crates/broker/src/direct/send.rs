@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use ledger::{Admission, LinkError, Member, Via};
 use model::{ClientMessageId, ErrorCode};
 use net::respond::{self, Json, Refusal};
@@ -42,12 +42,31 @@ pub(super) async fn to_mesh(
     headers: HeaderMap,
     Json(request): Json<SendRequest>,
 ) -> Result<Response, Refusal> {
+    post(&shared, caller, &part(mesh)?, &headers, request).await
+}
+
+/// The mesh a message is posted to, where its name is written plainly. Such posts are answered before the routes.
+pub(crate) fn posted_to<B>(request: &Request<B>) -> Option<&str> {
+    let path = request.uri().path();
+    let mesh = path.strip_prefix("/v1/meshes/")?.strip_suffix("/messages")?;
+    let plain = !mesh.is_empty() && !mesh.contains(['/', '%']);
+    (plain && request.method() == Method::POST).then_some(mesh)
+}
+
+/// Answers a post of `caller`.
+pub(crate) async fn post(
+    shared: &Shared,
+    caller: Caller,
+    mesh: &str,
+    headers: &HeaderMap,
+    request: SendRequest,
+) -> Result<Response, Refusal> {
     let caller = caller.may_send()?;
-    shared.check_mesh(&part(mesh)?)?;
+    shared.check_mesh(mesh)?;
     if let Some(named) = &request.mesh {
         shared.check_mesh(named)?;
     }
-    accept(&shared, &caller.member, request, &headers).await
+    accept(shared, &caller.member, request, headers).await
 }
 
 /// The same into a conversation the caller knows by id.

@@ -65,6 +65,46 @@ async fn a_message_over_http_is_new_then_a_duplicate_then_a_conflict() {
     assert_eq!((mail[0].message.sender.as_str(), mail[0].message.id), ("cron", first.broker_message_id));
 }
 
+/// The name of the mesh written otherwise goes through the routes, as everything else does.
+#[tokio::test]
+async fn a_message_is_answered_alike_before_the_routes_and_by_them() {
+    let scene = Scene::open().await;
+    let mut owner = scene.owner("jane").await.link().await;
+    let cron = caller(&scene, &mut owner, "cron", ALL).await;
+    let reader = caller(&scene, &mut owner, "r", &[Scope::Read]).await;
+    let stranger = scene.client();
+    let (good, bad) = (json!({"to": "#a", "body": "hi", "client_message_id": "b1"}), json!({"to": "#a"}));
+    let cases = [
+        (&stranger, &good, 401),
+        (&stranger, &bad, 401),
+        (&reader, &good, 403),
+        (&cron, &bad, 400),
+        (&cron, &good, 201),
+    ];
+    for (client, body, status) in cases {
+        let told = async |path: &str| match client.ask(Ask::new(Method::POST, path).json(body)).await {
+            Ok(answer) => (answer.status.as_u16(), answer.headers.clone(), String::new()),
+            Err(ClientError::Refused { status, body, .. }) => (status, http::HeaderMap::new(), body.error),
+            Err(other) => panic!("an answer, not {other}"),
+        };
+        let (before, by_routes) = (told(MESSAGES).await, told("/v1/meshes/h%6Fme/messages").await);
+        assert_eq!(before.0, status, "{body}");
+        // Whoever comes second has a duplicate.
+        assert_eq!(by_routes.0, if status == 201 { 200 } else { status }, "{body}");
+        assert_eq!(before.2, by_routes.2, "{body}");
+        let names = |headers: &http::HeaderMap| headers.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&before.1), names(&by_routes.1));
+    }
+    for (method, path, status) in [
+        (Method::GET, MESSAGES, 405),
+        (Method::POST, "/v1/meshes/other/messages", 404),
+        (Method::POST, "/v1/meshes//messages", 404),
+        (Method::POST, "/v1/meshes/home/x/messages", 404),
+    ] {
+        assert_eq!(refused(cron.ask(Ask::new(method, path).json(&good)).await).0, status, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn the_idempotency_key_is_the_id_and_must_agree_with_the_body() {
     let scene = Scene::open().await;

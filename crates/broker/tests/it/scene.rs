@@ -12,7 +12,7 @@ use model::outbox::DedupeWindow;
 use model::webhook::Host;
 use model::{Clock, OsEntropy, SystemClock, Timestamp};
 use net::client::{Client, Target};
-use net::guard::{Hosts, Origins, Policy, Scheme, protect, with_fallbacks};
+use net::guard::{Hosts, Origins, Policy, Scheme};
 use net::serve::{Door, serve};
 use tempfile::TempDir;
 use testkit::ManualClock;
@@ -129,9 +129,9 @@ impl Scene {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let policy = Policy::new(Hosts::listed(address, Scheme::Http, []), Origins::Own);
-        let router = protect(with_fallbacks(broker.router()), policy);
+        let callers = broker.callers(policy, axum::Router::new());
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve(Door::tcp(listener), router, stop.clone()));
+        let serving = tokio::spawn(serve(Door::tcp(listener), callers, stop.clone()));
         Ok(Self { broker, ledger, address, stop, serving, _folder: None })
     }
 

@@ -16,7 +16,7 @@ use ledger::{MeshSetup, Policies};
 use model::webhook::Host;
 use model::{Clock, Entropy, ErrorCode, limits};
 use net::Secret;
-use net::guard::{Hosts, Origins, Policy, Site, protect, with_fallbacks};
+use net::guard::{Hosts, Origins, Policy, Site};
 use net::handshake::Invite;
 use net::serve::{Door, serve};
 use net::tls::Identity;
@@ -129,11 +129,9 @@ impl Fabric {
             if setup.identity.is_some() { net::guard::Scheme::Https } else { net::guard::Scheme::Http };
         let public = setup.public_url.as_deref().and_then(Site::of_url);
         let policy = Policy::new(Hosts::listed(address, scheme, public), Origins::Own);
-        let mut routes = broker.router();
-        if let Some(socket) = setup.local_door {
-            routes = routes.merge(panel::routes(broker.clone(), socket, setup.relay.as_ref()));
-        }
-        let router = protect(with_fallbacks(routes), policy);
+        let panel =
+            setup.local_door.map(|socket| panel::routes(broker.clone(), socket, setup.relay.as_ref()));
+        let callers = broker.callers(policy, panel.unwrap_or_default());
         let door = match setup.identity {
             Some(identity) => Door::tls(listener, identity),
             None => Door::tcp(listener),
@@ -141,7 +139,7 @@ impl Fabric {
         let stop = CancellationToken::new();
         let door_stop = stop.clone();
         let serving = tokio::spawn(async move {
-            let ended = serve(door, router, door_stop).await;
+            let ended = serve(door, callers, door_stop).await;
             tracing::debug!(cut = ended.cut, "the fabric door is closed");
         });
         Ok(Fabric { broker, url: format!("{}{address}", scheme.prefix()), books, stop, serving })
