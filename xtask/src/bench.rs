@@ -21,6 +21,7 @@ use crate::build;
 use crate::facts::Facts;
 use crate::workspace::{Workspace, cargo};
 use anyhow::Context;
+use std::io::IsTerminal;
 use std::process::Command;
 use tempfile::TempDir;
 use testkit::bin::Binary;
@@ -132,6 +133,13 @@ impl Request<'_> {
         let parent = self.workspace.target.join("bench");
         std::fs::create_dir_all(&parent).context("target/bench")?;
         tempfile::tempdir_in(parent).context("target/bench")
+    }
+}
+
+/// Tells whoever waits at a terminal what is measured now: a run takes minutes and prints its table at the end.
+fn measuring(what: impl std::fmt::Display) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("   {what}");
     }
 }
 

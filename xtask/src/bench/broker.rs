@@ -10,7 +10,7 @@ mod growth;
 mod postgres;
 mod redis;
 
-use super::{Bar, Measured, Request, Row, Table, callers, memory_mib, syncs_per_second};
+use super::{Bar, Measured, Request, Row, Table, callers, measuring, memory_mib, syncs_per_second};
 use anyhow::Context;
 use books::Books;
 use postgres::Statements;
@@ -98,8 +98,10 @@ fn measure(runtime: &Runtime, request: &Request<'_>) -> anyhow::Result<Rounds> {
     runtime.block_on(peer.prepare())?;
     redis::make_durable(&cache)?;
     let mut rounds = Rounds::new();
-    for _ in 0..if request.quick { QUICK_ROUNDS } else { ROUNDS } {
+    let times = if request.quick { QUICK_ROUNDS } else { ROUNDS };
+    for number in 0..times {
         for callers in CALLERS {
+            measuring(format_args!("round {} of {times}: {callers} callers", number + 1));
             for side in Side::ALL {
                 let measured = runtime.block_on(async {
                     match side {

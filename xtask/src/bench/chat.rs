@@ -13,7 +13,7 @@ mod stalled;
 use super::broker::{make_durable, same_disk};
 use super::peer::bare::BareServer;
 use super::peer::nats::Server as Nats;
-use super::{Bar, Request, Row, Table, median};
+use super::{Bar, Request, Row, Table, measuring, median};
 use latency::{Pace, Round};
 use testkit::bin::Binary;
 use testkit::fleet::chat::Venue;
@@ -73,6 +73,7 @@ fn latencies(request: &Request<'_>, binary: &Binary, scale: &Scale, table: &mut 
         let messages = usize::try_from(pace.per_second * scale.paced_seconds)?;
         let (mut ours, mut xread, mut push) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..scale.rounds {
+            measuring(format_args!("one follower, {}/s, round {}", pace.per_second, number + 1));
             let round = Round { pace, messages, number };
             ours.push(latency::product(&venue, &round)?);
             xread.push(latency::redis(&redis, &round)?);
@@ -114,7 +115,8 @@ fn crowds(
     table: &mut Table,
 ) -> anyhow::Result<()> {
     let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..rounds {
+    for number in 0..rounds {
+        measuring(format_args!("{followers} followers, round {} of {rounds}", number + 1));
         // A conversation of its own for each round: nobody has anything to catch up with.
         let venue = Venue::open(binary, Store::Sqlite, &[])?;
         let one = crowd::product(&venue, followers, messages)?;

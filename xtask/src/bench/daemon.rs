@@ -15,7 +15,7 @@ use super::callers::{Caller, round, runtime};
 use super::engine::engine;
 use super::limits::syncs;
 use super::peer::nats;
-use super::{Bar, Measured, Request, Row, Table, median};
+use super::{Bar, Measured, Request, Row, Table, measuring, median};
 use anyhow::Context;
 use door::Ids;
 use place::Place;
@@ -106,6 +106,7 @@ fn measure(runtime: &Runtime, request: &Request<'_>, peers: &Peers<'_>) -> anyho
     let times = if request.quick { QUICK_ROUNDS } else { ROUNDS };
     for number in 0..times {
         for load in LOADS {
+            measuring(format_args!("round {} of {times}: {} callers, {} B", number + 1, load.0, load.1));
             for side in Side::ALL.into_iter().filter(|side| side.carries(load)) {
                 let measured = measure_one(runtime, request, peers, side, load, number);
                 let measured = measured.with_context(|| format!("{}, {load:?}", side.name()))?;

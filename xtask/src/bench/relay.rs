@@ -11,7 +11,7 @@ mod place;
 use super::broker::same_disk;
 use super::callers::{round, runtime};
 use super::peer::nginx::Server as Nginx;
-use super::{Bar, Measured, Request, Row, Table, median};
+use super::{Bar, Measured, Request, Row, Table, measuring, median};
 use anyhow::Context;
 use caller::{Asked, Asker};
 use place::{Daemon, Relay};
@@ -107,8 +107,10 @@ impl Places {
     /// Every side at every number of callers, in turn.
     fn measure(&self, runtime: &Runtime, quick: bool) -> anyhow::Result<Rounds> {
         let mut rounds = Rounds::new();
-        for _ in 0..if quick { QUICK_ROUNDS } else { ROUNDS } {
+        let times = if quick { QUICK_ROUNDS } else { ROUNDS };
+        for number in 0..times {
             for callers in CALLERS {
+                measuring(format_args!("round {} of {times}: {callers} callers", number + 1));
                 for side in Side::ALL {
                     let measured = runtime.block_on(self.round(side, callers));
                     let measured = measured.with_context(|| format!("{}, {callers} callers", side.name()))?;

@@ -1,7 +1,7 @@
 //! Whether many ids make an accept slower, and how much memory that takes.
 
 use super::books::Books;
-use super::{Bar, Measured, Request, Row, Table, memory_mib};
+use super::{Bar, Measured, Request, Row, Table, measuring, memory_mib};
 use testkit::postgres::Private;
 use testkit::stopwatch::Stopwatch;
 use tokio::runtime::Runtime;
@@ -72,6 +72,7 @@ impl Grown {
 
     /// Fills up to `ids`, then measures; answers with the rate.
     fn to(&mut self, runtime: &Runtime, ids: u64, table: &mut Table) -> anyhow::Result<f64> {
+        measuring(format_args!("{}: growing to {ids} ids", self.name));
         let watch = Stopwatch::start();
         runtime.block_on(self.books.fill(self.ids, ids))?;
         let filled = (ids - self.ids) as f64 / watch.elapsed().as_secs_f64();

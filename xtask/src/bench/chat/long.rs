@@ -1,6 +1,6 @@
 //! A long conversation: what opening it costs the broker in memory, and how fast it is followed.
 
-use crate::bench::{Bar, Row, Table};
+use crate::bench::{Bar, Row, Table, measuring};
 use anyhow::{Context, bail, ensure};
 use serde_json::json;
 use std::time::Duration;
@@ -16,6 +16,7 @@ const OPENERS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn measure(binary: &Binary, messages: u64, table: &mut Table) -> anyhow::Result<()> {
+    measuring(format_args!("a conversation of {messages} messages"));
     let venue = Venue::open(binary, Store::Sqlite, &[])?;
     let made = venue.poster().post("#long", "first", "x")?;
     let conversation = made["conversation"].as_str().context("a conversation")?.to_owned();

@@ -2,7 +2,7 @@
 //! it, in turn.
 
 use super::crowd::{BODY, Crowd, FRAMES_AROUND};
-use crate::bench::{Bar, Row, Table};
+use crate::bench::{Bar, Row, Table, measuring};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -42,6 +42,7 @@ pub(super) fn measure(binary: &Binary, scale: &Scale, table: &mut Table) -> anyh
     let mut paced = Paced::open(binary, scale.followers)?;
     let (mut without, mut beside) = (Vec::new(), Vec::new());
     for round in 0..scale.rounds {
+        measuring(format_args!("beside a stalled reader, round {} of {}", round + 1, scale.rounds));
         // Whatever comes first meets another machine than what comes second.
         if round % 2 == 0 {
             paced.undisturbed(scale.messages, &mut without)?;

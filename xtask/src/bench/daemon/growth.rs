@@ -2,7 +2,7 @@
 
 use super::door::Ids;
 use super::place::Place;
-use super::{Bar, Measured, Request, Row, Table};
+use super::{Bar, Measured, Request, Row, Table, measuring};
 use sqlite::rusqlite::{Connection, OpenFlags};
 use testkit::seeded::Seeded;
 use testkit::stopwatch::Stopwatch;
@@ -50,6 +50,7 @@ struct Grown {
 impl Grown {
     /// Sends until about so many rows are there, then measures; answers with the rate.
     fn to(&mut self, runtime: &Runtime, rows: u64, table: &mut Table) -> anyhow::Result<f64> {
+        measuring(format_args!("growing to {rows} rows"));
         while self.rows < rows {
             self.send(runtime)?;
         }
