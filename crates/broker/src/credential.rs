@@ -1,6 +1,6 @@
 //! Who calls: a program with an API token, or a browser with a session's cookie.
 //!
-//! - Both are read from the ledger at every request; nothing is cached, so what was taken back ends at once.
+//! - The ledger is asked at every request and nothing is kept here, so what was taken back ends at once.
 //! - A cookie alone changes nothing: a browser that writes must also say that the page asking is this door's own.
 
 use http::header::{AUTHORIZATION, COOKIE, ORIGIN};

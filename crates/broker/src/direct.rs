@@ -1,7 +1,7 @@
 //! Direct HTTP at the fabric door, for callers with an API token and for browsers that are signed in.
 //!
-//! - Who calls and what it may do is read from the ledger at every request; nothing is cached, so a revoked token and
-//!   an ended session end at once.
+//! - The ledger is asked at every request who calls and what it may do, so a revoked token and an ended session end at
+//!   once.
 //! - A message goes through the same accept as a link's; only its node and its send deadline are missing.
 //! - A conversation that is not the caller's to read answers exactly as one that does not exist.
 

@@ -26,7 +26,9 @@ pub trait Ledger: Send + Sync {
     fn committed(&self) -> watch::Receiver<()>;
 
     /// Whether other processes commit to these books too, of which this one knows from [`Ledger::committed`] alone.
-    fn is_shared(&self) -> bool;
+    fn is_shared(&self) -> bool {
+        true
+    }
 
     /// What was seen of the store's clock going back; changes with every message placed meanwhile.
     fn clock_regressed(&self) -> watch::Receiver<Regressed>;

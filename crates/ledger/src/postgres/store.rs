@@ -47,10 +47,6 @@ impl Ledger for PostgresLedger {
         self.wake.subscribe()
     }
 
-    fn is_shared(&self) -> bool {
-        true
-    }
-
     fn clock_regressed(&self) -> watch::Receiver<Regressed> {
         self.core.regressions.subscribe()
     }

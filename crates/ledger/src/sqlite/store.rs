@@ -446,15 +446,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn resolve_token(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError> {
-        if let Some(token) = self.tokens.get(&hash) {
-            return Ok(Some(token));
-        }
-        let after = self.tokens.count();
-        let found = self.db.read_here("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await?;
-        if let Some(token) = &found {
-            self.tokens.keep(hash, token, after);
-        }
-        Ok(found)
+        self.token_of(hash).await
     }
 
     async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook, WebhookError> {

@@ -6,9 +6,12 @@ use model::admission::Known;
 use model::{ClientMessageId, MemberId, Timestamp};
 
 use super::super::janitor::{self, AuditAt};
-use super::super::{accept, hub, planted, status};
+use super::super::{accept, hub, planted, status, token};
 use super::{SqliteLedger, World};
-use crate::{HubOutcome, HubWrite, LaneSubmission, LinkError, LinkRefused, Orphan, Outcome, StorageError};
+use crate::{
+    ApiToken, HubOutcome, HubWrite, LaneSubmission, LinkError, LinkRefused, Orphan, Outcome, SecretHash,
+    StorageError,
+};
 
 /// Accepts of many callers are one job: read once, judged together, written table by table.
 pub(super) type Accepts = Gathering<LaneSubmission, Result<Vec<Outcome>, LinkRefused>, StorageError>;
@@ -77,6 +80,19 @@ impl SqliteLedger {
         let written = self.db.write(name, move |conn| job(conn, &world)).await?;
         self.committed.send_replace(());
         Ok(written)
+    }
+
+    /// The token that `hash` was made of, as it was looked up last or as it is now.
+    pub(super) async fn token_of(&self, hash: SecretHash) -> Result<Option<ApiToken>, StorageError> {
+        if let Some(token) = self.tokens.get(&hash) {
+            return Ok(Some(token));
+        }
+        let after = self.tokens.count();
+        let found = self.db.read_here("ledger.resolve_token", move |conn| token::resolve(conn, hash)).await?;
+        if let Some(token) = &found {
+            self.tokens.keep(hash, token, after);
+        }
+        Ok(found)
     }
 
     /// A read for each part of the books, so that none of them takes long.
