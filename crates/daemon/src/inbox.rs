@@ -72,14 +72,16 @@ pub(crate) async fn repeat_acks(mesh: &Mesh, live: &Live) -> Result<(), LinkEnd>
     }
 }
 
-/// Tells rungs as rows climb, until the link is over.
+/// Tells rungs as rows climb, until the link is over. Tells before it waits: a row may have climbed before anybody
+/// listened.
 pub(crate) async fn keep_telling(mesh: &Mesh, live: &Live) -> LinkEnd {
     let mut climbed = mesh.bells.climbed.listen();
     loop {
-        climbed.wait(limits::LINK_SILENCE_MAX).await;
+        climbed.reset();
         if let Err(end) = repeat_acks(mesh, live).await {
             return end;
         }
+        climbed.wait(limits::LINK_SILENCE_MAX).await;
     }
 }
 

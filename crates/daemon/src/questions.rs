@@ -68,14 +68,16 @@ pub(crate) async fn ask_about_ended(mesh: &Mesh, live: &Live) -> Result<(), Link
     }
 }
 
-/// Asks about rows as they end, until the link is over.
+/// Asks about rows as they end, until the link is over. Asks before it waits: a row may have ended before anybody
+/// listened.
 pub(crate) async fn keep_asking(mesh: &Mesh, live: &Live) -> LinkEnd {
     let mut ended = mesh.bells.ended.listen();
     loop {
-        ended.wait(limits::LINK_SILENCE_MAX).await;
+        ended.reset();
         if let Err(end) = ask_about_ended(mesh, live).await {
             return end;
         }
+        ended.wait(limits::LINK_SILENCE_MAX).await;
     }
 }
 

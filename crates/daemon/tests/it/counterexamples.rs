@@ -60,7 +60,10 @@ async fn ce2_a_row_that_died_unanswered_is_found_accepted() {
         look_again().await;
     }
     broker.listen().await;
+    let back = clock.now();
     let life = home.until_life("one", |life| life["status"] == "done").await;
+    let waited = clock.now().since(back);
+    assert!(waited < limits::LINK_SILENCE_MAX / 2, "{waited:?}: its end was rung before anybody listened");
     assert_eq!(life["receipt"]["rung"], "accepted");
     assert_eq!(broker.books().sends.len(), 1, "it was not sent past its deadline");
 }
