@@ -68,6 +68,19 @@ CREATE TABLE outbox (
     CHECK (scrubbed_at IS NULL OR status IN (2, 4))
 ) STRICT;
 
+-- Where the names lead that callers chose: sixty-four bits of each. Filed late and many at once; two names may share a
+-- key, so its row is looked at.
+CREATE TABLE outbox_name (
+    key INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (key, seq)
+) STRICT, WITHOUT ROWID;
+
+-- How far names are filed: those of all rows up to here are, some behind it.
+CREATE TABLE outbox_filed (
+    upto INTEGER NOT NULL
+) STRICT;
+
 -- How far rows are sorted by lane: all up to here are, none behind it.
 CREATE TABLE outbox_sorted (
     upto INTEGER NOT NULL
@@ -140,8 +153,7 @@ CREATE TABLE turn (
 
 -- Partial, so that rows kept for ever cost nothing once they left a step behind. The column of the condition stands
 -- last where the index alone shall answer.
-CREATE UNIQUE INDEX outbox_name ON outbox (client_message_id, sender_member_id);
-CREATE UNIQUE INDEX outbox_id ON outbox (id) WHERE named = 1;
+CREATE UNIQUE INDEX outbox_id ON outbox (id);
 CREATE INDEX outbox_open ON outbox (sender_member_id, lane, seq, status) WHERE status < 2 AND sorted = 1;
 CREATE INDEX outbox_passed_by ON outbox (seq, status) WHERE sorted = 0 AND status <> 0;
 CREATE INDEX outbox_inflight ON outbox (sender_member_id, lane) WHERE status = 1;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 use sqlite::{Bounds, Db, Freed, Migration, Options, Schema, Stats, StorageError};
 
 use crate::meta::{self, InboxEpoch};
-use crate::outbox::{Accepts, accepts};
+use crate::outbox::{Accepts, Names, accepts};
 use crate::sql;
 
 /// The tables of a mailbox.
@@ -22,6 +22,7 @@ pub const SCHEMA: Schema = Schema {
             sql: include_str!("migrations/0003_short_payloads.sql"),
         },
         Migration { number: 4, name: "lean_outbox", sql: include_str!("migrations/0004_lean_outbox.sql") },
+        Migration { number: 5, name: "late_names", sql: include_str!("migrations/0005_late_names.sql") },
     ],
     sum: include_str!("../schema.sql"),
 };
@@ -32,6 +33,7 @@ pub struct Mailbox {
     pub(crate) db: Db,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) accepts: Arc<Accepts>,
+    pub(crate) names: Arc<Names>,
     inbox_epoch: InboxEpoch,
 }
 
@@ -70,7 +72,8 @@ impl Mailbox {
                 })?
             }
         };
-        Ok(Mailbox { db, entropy, accepts: Arc::new(accepts()), inbox_epoch })
+        let names = Names::open(&db)?;
+        Ok(Mailbox { db, entropy, accepts: Arc::new(accepts(&names)), names, inbox_epoch })
     }
 
     /// How a mailbox's file is opened. Freed bytes are zeroed: a scrubbed body shall be gone.

@@ -6,6 +6,7 @@
 //! - The new file is another life of the inbox: it has its own epoch, and the broker is told.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::{Timestamp, limits};
 use rusqlite::config::DbConfig;
@@ -14,6 +15,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, ToSql, named
 use sqlite::StorageError;
 
 use crate::meta::{INBOX_REBUILT, put};
+use crate::outbox::Names;
 use crate::{Mailbox, sql};
 
 /// How a file that is not open looks.
@@ -135,20 +137,23 @@ impl Mailbox {
     }
 
     fn keep_page(&self, page: Vec<[Option<Record>; 2]>) -> Result<(u64, u64), StorageError> {
-        self.db.write_blocking("mailbox.salvage", move |conn| {
+        let names = Arc::clone(&self.names);
+        let counted = self.db.write_blocking("mailbox.salvage", move |conn| {
             let (mut kept, mut refused) = (0, 0);
             for record in page {
                 let [row, words] = record;
-                let stored = row.is_some_and(|row| insert(conn, &row));
-                if stored {
+                let stored = row.filter(|row| insert(conn, row));
+                if stored.map_or(Ok(false), |row| is_new(conn, &names, &row))? {
                     kept += 1;
                     words.map(|words| insert(conn, &words));
                 } else {
                     refused += 1;
                 }
             }
-            Ok((kept, refused))
-        })
+            Ok::<_, StorageError>((kept, refused))
+        })?;
+        self.names.file_blocking(&self.db)?;
+        Ok(counted)
     }
 
     fn keep(&self, records: Vec<Record>) -> Result<u64, StorageError> {
@@ -195,10 +200,11 @@ impl Places {
         if table != "outbox" {
             return Self { known: given, most: given };
         }
-        // Nothing counts its places, which are given without gaps: its last row and its names lead to them, where they
-        // can be read.
-        let row = from.query_row(sql::SALVAGE_LAST_ROW, [], number).unwrap_or(0).min(room);
-        Self { known: given.max(row).max(last_named(from, room)), most: room }
+        // Nothing counts its places, which are given without gaps: its last row, how far it was sorted and its names
+        // lead to them, where they can be read.
+        let told = [sql::OUTBOX_LAST, sql::SALVAGE_LAST_SORTED].map(|it| from.query_row(it, [], number));
+        let told = told.into_iter().flatten().map(|place| place.min(room)).max().unwrap_or(0);
+        Self { known: given.max(told).max(last_named(from, room)), most: room }
     }
 }
 
@@ -256,4 +262,17 @@ fn insert(conn: &Connection, record: &Record) -> bool {
     let values = record.values.iter().map(|value| value as &dyn ToSql);
     let inserted = conn.prepare_cached(&statement).and_then(|mut it| it.execute(params_from_iter(values)));
     matches!(inserted, Ok(1))
+}
+
+/// Whether no row before has a name of the one just inserted; otherwise that one goes again. No index refuses it.
+fn is_new(conn: &Connection, names: &Names, record: &Record) -> rusqlite::Result<bool> {
+    if record.table != "outbox" {
+        return Ok(true);
+    }
+    let seq = conn.last_insert_rowid().unsigned_abs();
+    let is_new = matches!(names.take_in(conn, seq), Ok(true));
+    if !is_new {
+        conn.prepare_cached(sql::SALVAGE_REFUSE)?.execute(named_params! {":seq": seq})?;
+    }
+    Ok(is_new)
 }

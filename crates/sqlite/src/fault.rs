@@ -11,9 +11,9 @@
 //! Without the feature the functions are empty and the variable is not read.
 
 #[cfg(feature = "faults")]
-pub use armed::{Disk, FolderWatch, Synced, bug, bug_in, clock_file, linger, point, point_of};
+pub use armed::{Disk, FolderWatch, Synced, bound, bug, bug_in, clock_file, linger, point, point_of};
 #[cfg(not(feature = "faults"))]
-pub use unarmed::{bug, bug_in, linger, point, point_of};
+pub use unarmed::{bound, bug, bug_in, linger, point, point_of};
 
 /// The variable that arms points and bugs.
 pub const VARIABLE: &str = "POSTRIDER_FAULT";
@@ -37,6 +37,12 @@ mod unarmed {
     /// Does nothing in a build without `faults`.
     #[inline(always)]
     pub fn linger() {}
+
+    /// The product's bound.
+    #[inline(always)]
+    pub fn bound<T>(product: T, _proof: T) -> T {
+        product
+    }
 
     /// No bug is planted in a build without `faults`.
     #[inline(always)]
@@ -119,6 +125,11 @@ mod armed {
             return;
         }
         point(&format!("{owner}.{moment}"));
+    }
+
+    /// A bound so low that every proof crosses it, in place of the product's.
+    pub fn bound<T>(_product: T, proof: T) -> T {
+        proof
     }
 
     /// Whether the planted bug `name` is switched on without a scope.

@@ -1,10 +1,13 @@
 //! Door ①: a caller's message becomes a row, or meets the row that has its id.
 
+use std::sync::Arc;
+
 use model::outbox::{Found, Verdict, decide};
 use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp, limits};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+use rusqlite::{CachedStatement, Connection, Row, params};
 use sqlite::{Gathering, StorageError};
 
+use super::names::Names;
 use super::row;
 use crate::column::{Sql, get};
 use crate::{Mailbox, sql};
@@ -53,9 +56,10 @@ pub struct Accepted {
 /// Callers that come together are one job.
 pub(crate) type Accepts = Gathering<NewRow, Accepted, StorageError>;
 
-pub(crate) fn accepts() -> Accepts {
-    Gathering::new("mailbox.accept", |conn, asked: &[NewRow]| {
-        let mut door = Door::open(conn)?;
+pub(crate) fn accepts(names: &Arc<Names>) -> Accepts {
+    let names = Arc::clone(names);
+    Gathering::new("mailbox.accept", move |conn, asked: &[NewRow]| {
+        let mut door = Door::open(conn, &names)?;
         Ok(asked.iter().map(|new| door.accept(new)).collect::<rusqlite::Result<_>>()?)
     })
 }
@@ -63,33 +67,35 @@ pub(crate) fn accepts() -> Accepts {
 impl Mailbox {
     /// Stores the message unless its id is taken; the verdict tells which. No verdict changes a row.
     pub async fn accept(&self, new: NewRow) -> Result<Accepted, StorageError> {
-        self.db.write_gathered(&self.accepts, new).await
+        let accepted = self.db.write_gathered(&self.accepts, new).await?;
+        self.file_names_if_due().await;
+        Ok(accepted)
     }
 }
 
 /// Stores the message inside a job of the caller's.
-pub(crate) fn accept(conn: &Connection, new: &NewRow) -> rusqlite::Result<Accepted> {
-    Door::open(conn)?.accept(new)
+pub(crate) fn accept(conn: &Connection, names: &Names, new: &NewRow) -> rusqlite::Result<Accepted> {
+    Door::open(conn, names)?.accept(new)
 }
 
 /// The row and its payload, behind every row its lane has.
-pub(super) fn insert(conn: &Connection, new: &NewRow) -> rusqlite::Result<()> {
-    Door::open(conn)?.insert(new, new.is_named())
+pub(super) fn insert(conn: &Connection, names: &Names, new: &NewRow) -> rusqlite::Result<()> {
+    Door::open(conn, names)?.insert(new, new.is_named())
 }
 
 /// The statements of the door, looked up once for all who come together.
 struct Door<'conn> {
     conn: &'conn Connection,
-    find: CachedStatement<'conn>,
+    names: &'conn Names,
     insert: CachedStatement<'conn>,
     insert_payload: CachedStatement<'conn>,
 }
 
 impl<'conn> Door<'conn> {
-    fn open(conn: &'conn Connection) -> rusqlite::Result<Self> {
+    fn open(conn: &'conn Connection, names: &'conn Names) -> rusqlite::Result<Self> {
         Ok(Self {
             conn,
-            find: conn.prepare_cached(sql::ACCEPT_FIND)?,
+            names,
             insert: conn.prepare_cached(sql::OUTBOX_INSERT)?,
             insert_payload: conn.prepare_cached(sql::OUTBOX_INSERT_PAYLOAD)?,
         })
@@ -110,9 +116,10 @@ impl<'conn> Door<'conn> {
     }
 
     /// The row that has the message's name already.
-    fn held(&mut self, new: &NewRow) -> rusqlite::Result<Option<(Found, RowId, Timestamp)>> {
-        let key = params![Sql(&new.sender), Sql(&new.client_message_id)];
-        self.find.query_row(key, held).optional()
+    fn held(&self, new: &NewRow) -> rusqlite::Result<Option<(Found, RowId, Timestamp)>> {
+        let place = self.names.place_of(self.conn, &new.sender, &new.client_message_id)?;
+        let read = |seq| self.conn.prepare_cached(sql::ACCEPT_FIND)?.query_row([seq], held);
+        place.map(read).transpose()
     }
 
     fn insert(&mut self, new: &NewRow, named: bool) -> rusqlite::Result<()> {
@@ -130,9 +137,12 @@ impl<'conn> Door<'conn> {
             is_short.then_some(&new.payload),
             named,
         ])?;
+        let seq = self.conn.last_insert_rowid();
         if !is_short {
-            self.insert_payload.execute(params![self.conn.last_insert_rowid(), new.payload])?;
+            self.insert_payload.execute(params![seq, new.payload])?;
         }
+        let name = named.then_some((&new.sender, &new.client_message_id));
+        self.names.add(name, seq.unsigned_abs());
         Ok(())
     }
 }

@@ -13,7 +13,8 @@ use rusqlite::{Connection, named_params};
 use sqlite::StorageError;
 
 use super::accept::{self, NewRow};
-use super::read::{self, OutboxKey};
+use super::names::Names;
+use super::read;
 use super::row::OutboxRow;
 use super::{Standing, one};
 use crate::column::{Sql, get};
@@ -131,7 +132,10 @@ impl Mailbox {
 
     /// Replaces a held row by its successor, where the broker's word allows it.
     pub async fn requeue(&self, requeue: Requeue) -> Result<Requeued, OperatorError> {
-        self.db.write("mailbox.requeue", move |conn| replace(conn, &requeue)).await
+        let names = Arc::clone(&self.names);
+        let requeued = self.db.write("mailbox.requeue", move |conn| replace(conn, &names, &requeue)).await?;
+        self.file_names_if_due().await;
+        Ok(requeued)
     }
 
     /// Retires a pending or dead row at once. Whether the broker has it is learnt later, where it may.
@@ -163,7 +167,7 @@ fn release(conn: &Connection, row: RowId, lease: LeaseToken) -> rusqlite::Result
     Ok(())
 }
 
-fn replace(conn: &Connection, asked: &Requeue) -> Result<Requeued, OperatorError> {
+fn replace(conn: &Connection, names: &Names, asked: &Requeue) -> Result<Requeued, OperatorError> {
     let (row, _) = free_row(conn, asked.row)?;
     let lease: Option<LeaseToken> = conn
         .prepare_cached(sql::OPERATOR_LEASE)?
@@ -183,9 +187,8 @@ fn replace(conn: &Connection, asked: &Requeue) -> Result<Requeued, OperatorError
         }
     };
     let settled_at = (finality == Finality::Settled).then_some(asked.now);
-    let key = OutboxKey::Client { sender: row.sender, client_message_id: asked.client_message_id.clone() };
-    if let Some(holder) = read::find(conn, &key)? {
-        return Ok(Requeued::IdTaken { holder: holder.row });
+    if let Some(holder) = names.place_of(conn, &row.sender, &asked.client_message_id)? {
+        return Ok(Requeued::IdTaken { holder: read::by_seq(conn, holder)?.row });
     }
     retire(
         conn,
@@ -198,7 +201,7 @@ fn replace(conn: &Connection, asked: &Requeue) -> Result<Requeued, OperatorError
             successor: Some(asked.successor),
         },
     )?;
-    accept::insert(conn, &successor(row, asked))?;
+    accept::insert(conn, names, &successor(row, asked))?;
     Ok(Requeued::Replaced { outcome })
 }
 
@@ -211,7 +214,7 @@ fn abort(conn: &Connection, id: RowId, by: AbortedBy, now: Timestamp) -> Result<
 
 /// A row an operator may touch, and until when another one does.
 fn free_row(conn: &Connection, id: RowId) -> Result<(OutboxRow, Option<Timestamp>), OperatorError> {
-    let row = read::find(conn, &OutboxKey::Row(id))?.ok_or(OperatorError::NotFound(id))?;
+    let row = read::by_row(conn, &id)?.ok_or(OperatorError::NotFound(id))?;
     operator::known(&row.state).map_err(|why| untouchable(id, why))?;
     let held = row.held_until;
     Ok((row, held))

@@ -1,10 +1,13 @@
 //! Looking at the outbox; nothing here writes.
 
+use std::sync::Arc;
+
 use model::outbox::{OutboxState, Status};
 use model::{ClientMessageId, MemberId, MessageId, RowId, Timestamp, limits};
 use rusqlite::{Connection, OptionalExtension, Params, named_params};
 use sqlite::StorageError;
 
+use super::names::Names;
 use super::row::{self, OutboxRow};
 use crate::column::{Sql, get};
 use crate::{Mailbox, sql};
@@ -63,14 +66,15 @@ impl Mailbox {
 
     /// One row.
     pub async fn outbox_row(&self, key: OutboxKey) -> Result<Option<OutboxRow>, StorageError> {
-        self.db.read("mailbox.outbox_row", move |conn| Ok(find(conn, &key)?)).await
+        let names = Arc::clone(&self.names);
+        self.db.read("mailbox.outbox_row", move |conn| Ok(find(conn, &names, &key)?)).await
     }
 
     /// A row's payload, until it is scrubbed.
     pub async fn outbox_payload(&self, row: RowId) -> Result<Option<Vec<u8>>, StorageError> {
         self.db
             .read("mailbox.outbox_payload", move |conn| {
-                let Some(seq) = seq_of(conn, &OutboxKey::Row(row))? else { return Ok(None) };
+                let Some(seq) = seq_of_row(conn, &row)? else { return Ok(None) };
                 Ok(payload(conn, seq)?)
             })
             .await
@@ -111,8 +115,20 @@ fn seqs(conn: &Connection, statement: &str, page: impl Params) -> rusqlite::Resu
 }
 
 /// The row a key names.
-pub(super) fn find(conn: &Connection, key: &OutboxKey) -> rusqlite::Result<Option<OutboxRow>> {
-    seq_of(conn, key)?.map(|seq| by_seq(conn, seq)).transpose()
+pub(super) fn find(conn: &Connection, names: &Names, key: &OutboxKey) -> rusqlite::Result<Option<OutboxRow>> {
+    let seq = match key {
+        OutboxKey::Row(row) => return by_row(conn, row),
+        OutboxKey::Client { sender, client_message_id } => names.place_of(conn, sender, client_message_id),
+        OutboxKey::Message(message) => {
+            seq(conn, sql::OUTBOX_SEQ_BY_MESSAGE, named_params! {":message": Sql(message)})
+        }
+    };
+    seq?.map(|seq| by_seq(conn, seq)).transpose()
+}
+
+/// The row with this id.
+pub(super) fn by_row(conn: &Connection, row: &RowId) -> rusqlite::Result<Option<OutboxRow>> {
+    seq_of_row(conn, row)?.map(|seq| by_seq(conn, seq)).transpose()
 }
 
 pub(super) fn payload(conn: &Connection, seq: u64) -> rusqlite::Result<Option<Vec<u8>>> {
@@ -120,35 +136,21 @@ pub(super) fn payload(conn: &Connection, seq: u64) -> rusqlite::Result<Option<Ve
     statement.query_row(named_params! {":seq": seq}, |row| row.get(0)).optional()
 }
 
-fn seq_of(conn: &Connection, key: &OutboxKey) -> rusqlite::Result<Option<u64>> {
-    match key {
-        OutboxKey::Row(row) => seq_of_row(conn, row),
-        OutboxKey::Client { sender, client_message_id } => {
-            let key = named_params! {":sender": Sql(sender), ":client_message_id": Sql(client_message_id)};
-            seq(conn, sql::OUTBOX_SEQ_BY_CLIENT, key)
-        }
-        OutboxKey::Message(message) => {
-            seq(conn, sql::OUTBOX_SEQ_BY_MESSAGE, named_params! {":message": Sql(message)})
-        }
-    }
-}
-
 /// Where the row with this id stands.
 pub(crate) fn seq_of_row(conn: &Connection, row: &RowId) -> rusqlite::Result<Option<u64>> {
-    let name = ClientMessageId::from(*row);
-    seq(conn, sql::OUTBOX_SEQ_BY_ROW, named_params! {":id": Sql(row), ":name": Sql(&name)})
+    seq(conn, sql::OUTBOX_SEQ_BY_ROW, named_params! {":id": Sql(row)})
 }
 
 fn seq(conn: &Connection, statement: &str, key: impl Params) -> rusqlite::Result<Option<u64>> {
     conn.prepare_cached(statement)?.query_row(key, |row| row.get(0)).optional()
 }
 
-fn by_seq(conn: &Connection, seq: u64) -> rusqlite::Result<OutboxRow> {
+pub(super) fn by_seq(conn: &Connection, seq: u64) -> rusqlite::Result<OutboxRow> {
     conn.prepare_cached(sql::OUTBOX_ROW)?.query_row(named_params! {":seq": seq}, row::read)
 }
 
 fn chain(conn: &Connection, row: RowId) -> rusqlite::Result<Vec<OutboxRow>> {
-    let Some(asked) = find(conn, &OutboxKey::Row(row))? else { return Ok(Vec::new()) };
+    let Some(asked) = by_row(conn, &row)? else { return Ok(Vec::new()) };
     let mut chain = vec![asked];
     while chain.len() < limits::PAGE_ROWS_MAX
         && let Some(before) =
@@ -159,7 +161,7 @@ fn chain(conn: &Connection, row: RowId) -> rusqlite::Result<Vec<OutboxRow>> {
     while chain.len() < limits::PAGE_ROWS_MAX
         && let Some(OutboxRow { state: OutboxState::Aborted { successor: Some(next), .. }, .. }) =
             chain.last()
-        && let Some(next) = find(conn, &OutboxKey::Row(*next))?
+        && let Some(next) = by_row(conn, next)?
     {
         chain.push(next);
     }

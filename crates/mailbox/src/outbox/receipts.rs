@@ -4,12 +4,15 @@
 //! acceptance is not known yet only notes it, together with the message's id: the note counts when the
 //! acceptance names the same message, and is dropped when it names another.
 
+use std::sync::Arc;
+
 use model::outbox::{Outcome, Status};
 use model::receipt::rise;
 use model::{ClientMessageId, DeliveryRung, MemberId, MessageId, RowId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, Row, named_params};
 use sqlite::StorageError;
 
+use super::names::Names;
 use super::one;
 use super::row::{self, Rungs};
 use crate::column::{Sql, get};
@@ -46,22 +49,20 @@ impl Mailbox {
     /// Applies receipts and answers the rows that rose. A receipt for a row this file does not have is
     /// nobody's any more: it may be acked like the others.
     pub async fn apply_receipts(&self, receipts: Vec<Receipt>) -> Result<Vec<RowId>, StorageError> {
+        let names = Arc::clone(&self.names);
         self.db
             .write_checked("mailbox.receipts", move |conn| {
-                let risen = receipts.iter().map(|receipt| apply(conn, receipt));
+                let risen = receipts.iter().map(|receipt| apply(conn, &names, receipt));
                 Ok(risen.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
             })
             .await
     }
 }
 
-fn apply(conn: &Connection, receipt: &Receipt) -> rusqlite::Result<Option<RowId>> {
-    let key = named_params! {
-        ":sender": Sql(&receipt.sender), ":client_message_id": Sql(&receipt.client_message_id),
-    };
-    let Some(told) = conn.prepare_cached(sql::RECEIPT_ROW)?.query_row(key, told).optional()? else {
-        return Ok(None);
-    };
+fn apply(conn: &Connection, names: &Names, receipt: &Receipt) -> rusqlite::Result<Option<RowId>> {
+    let place = names.place_of(conn, &receipt.sender, &receipt.client_message_id)?;
+    let Some(seq) = place else { return Ok(None) };
+    let told = conn.prepare_cached(sql::RECEIPT_ROW)?.query_row(named_params! {":seq": seq}, told)?;
     let same = told.message == Some(receipt.id);
     if !same && told.is_accepted() {
         return Ok(None);

@@ -1,2 +1,2 @@
 SELECT seq, id, status, outcome, broker_message_id, delivered_at, notified_at, engaged_at, processed_at, ended_as
-FROM outbox WHERE sender_member_id = :sender AND client_message_id = :client_message_id
+FROM outbox WHERE seq = :seq

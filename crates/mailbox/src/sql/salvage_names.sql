@@ -1,1 +1,1 @@
-SELECT seq FROM outbox INDEXED BY outbox_name ORDER BY client_message_id
+SELECT seq FROM outbox_name ORDER BY key

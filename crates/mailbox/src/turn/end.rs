@@ -1,5 +1,7 @@
 //! A turn ends, its message is `processed`, its reply is a row of the outbox: one transaction.
 
+use std::sync::Arc;
+
 use model::outbox::Verdict;
 use model::turn::{EndVerdict, TurnOutcome, TurnState, end as rule};
 use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp, TurnId};
@@ -8,7 +10,7 @@ use sqlite::{StorageError, fault};
 
 use super::{Turn, by_id, one};
 use crate::column::{Sql, get};
-use crate::outbox::{Accepted, NewRow, accept, seq_of_row};
+use crate::outbox::{Accepted, Names, NewRow, accept, seq_of_row};
 use crate::planted::{TURN_REPLY_APART, planted};
 use crate::{Mailbox, sql};
 
@@ -68,7 +70,9 @@ impl Mailbox {
     /// Ends a turn as its holder asks, once; the same end again is answered from the first.
     pub async fn end_turn(&self, mut asked: EndTurn) -> Result<EndedTurn, EndTurnError> {
         let apart = if planted(TURN_REPLY_APART) { asked.reply.take() } else { None };
-        let mut ended = self.db.write("mailbox.turn_end", move |conn| end(conn, &asked)).await?;
+        let names = Arc::clone(&self.names);
+        let mut ended = self.db.write("mailbox.turn_end", move |conn| end(conn, &names, &asked)).await?;
+        self.file_names_if_due().await;
         if let Some(reply) = apart {
             fault::linger();
             ended.reply = Some((reply.row, reply.client_message_id.clone()));
@@ -78,7 +82,7 @@ impl Mailbox {
     }
 }
 
-fn end(conn: &Connection, asked: &EndTurn) -> Result<EndedTurn, EndTurnError> {
+fn end(conn: &Connection, names: &Names, asked: &EndTurn) -> Result<EndedTurn, EndTurnError> {
     let turn = by_id(conn, asked.turn, asked.agent)?.ok_or(EndTurnError::Unknown)?;
     let before = turn.reply.map(|row| reply_of(conn, row)).transpose()?;
     let same = is_same(&turn, asked, before.as_ref().map(|(fingerprint, _)| fingerprint));
@@ -90,7 +94,7 @@ fn end(conn: &Connection, asked: &EndTurn) -> Result<EndedTurn, EndTurnError> {
             Ok(EndedTurn { reply, replayed: true })
         }
         EndVerdict::End => {
-            let reply = asked.reply.as_ref().map(|reply| keep_reply(conn, reply)).transpose()?;
+            let reply = asked.reply.as_ref().map(|reply| keep_reply(conn, names, reply)).transpose()?;
             conn.prepare_cached(sql::TURN_END).and_then(|mut end| {
                 one(end.execute(named_params! {
                     ":seq": turn.seq, ":state": Sql(&asked.outcome), ":now": Sql(&asked.now),
@@ -106,8 +110,8 @@ fn end(conn: &Connection, asked: &EndTurn) -> Result<EndedTurn, EndTurnError> {
 }
 
 /// The reply's row: new, or the very same message stored before under its id.
-fn keep_reply(conn: &Connection, reply: &NewRow) -> Result<RowId, EndTurnError> {
-    let accepted = accept(conn, reply)?;
+fn keep_reply(conn: &Connection, names: &Names, reply: &NewRow) -> Result<RowId, EndTurnError> {
+    let accepted = accept(conn, names, reply)?;
     match accepted.verdict {
         Verdict::Insert | Verdict::Queued | Verdict::Inflight | Verdict::Duplicate(_) => Ok(accepted.row),
         Verdict::Conflict(_) => Err(EndTurnError::ReplyRefused(Box::new(accepted))),

@@ -7,6 +7,7 @@ mod desk;
 mod inbox;
 mod learn;
 mod life;
+mod names;
 mod operator;
 mod property;
 mod read;

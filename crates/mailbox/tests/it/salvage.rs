@@ -112,6 +112,24 @@ async fn check(desk: &Desk, new: &Mailbox, salvaged: &Salvaged, page: usize) {
 }
 
 #[tokio::test]
+async fn of_two_rows_with_one_name_the_older_comes_over() {
+    let desk = filled().await;
+    desk.mailbox.clone().close().await;
+    let conn = rusqlite::Connection::open(desk.path()).unwrap();
+    conn.execute_batch("UPDATE outbox SET client_message_id = 'id3' WHERE seq IN (20, 30)").unwrap();
+    drop(conn);
+    let (_folder, new, salvaged) = salvage(&desk.path(), desk.now);
+    assert_eq!((salvaged.outbox, salvaged.outbox_lost), (ROWS - 2, 2));
+    let named: Vec<u64> = rows(&new)
+        .await
+        .iter()
+        .filter(|row| row.client_message_id.as_str() == "id3")
+        .map(|row| row.seq)
+        .collect();
+    assert_eq!(named, [4]);
+}
+
+#[tokio::test]
 async fn a_file_that_lost_its_end_gives_what_stands_before() {
     let desk = filled().await;
     desk.mailbox.clone().close().await;

@@ -77,21 +77,23 @@ impl Grown {
     }
 }
 
-/// The median time of the accept's own look-up, ids picked at random.
+/// The median time to find a row by its sender and its own id, picked at random.
 fn lookup_us(place: &Place) -> anyhow::Result<f64> {
     let conn = Connection::open_with_flags(place.mailbox(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let last: i64 = conn.query_row("SELECT max(seq) FROM outbox", [], |row| row.get(0))?;
     let mut by_seq =
-        conn.prepare("SELECT sender_member_id, client_message_id FROM outbox WHERE seq >= ?1 LIMIT 1")?;
-    let mut by_id =
-        conn.prepare("SELECT seq FROM outbox WHERE sender_member_id = ?1 AND client_message_id = ?2")?;
+        conn.prepare("SELECT id, sender_member_id, client_message_id FROM outbox WHERE seq >= ?1 LIMIT 1")?;
+    let mut by_id = conn.prepare(
+        "SELECT seq FROM outbox WHERE id = ?1 AND sender_member_id = ?2 AND client_message_id = ?3",
+    )?;
     let mut dice = Seeded::new(7);
     let mut waits_ns = Vec::with_capacity(LOOKUPS);
     for _ in 0..LOOKUPS {
         let seq = 1 + i64::try_from(dice.below(u64::try_from(last)?))?;
-        let key: (Vec<u8>, String) = by_seq.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let key: (Vec<u8>, Vec<u8>, String) =
+            by_seq.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let asked = Stopwatch::start();
-        let _seq: i64 = by_id.query_row((&key.0, &key.1), |row| row.get(0))?;
+        let _seq: i64 = by_id.query_row((&key.0, &key.1, &key.2), |row| row.get(0))?;
         waits_ns.push(asked.elapsed().as_nanos());
     }
     waits_ns.sort_unstable();

@@ -1,0 +1,224 @@
+//! Where the row stands that a caller named.
+//!
+//! A name of a caller's choice falls anywhere among all others, and in a tree each send would write a page of its own for
+//! it. So names are filed late: they wait in memory until many do, and those that stand side by side in the tree are
+//! written together.
+//!
+//! - A row has its name in itself, so those that wait are read again at the next start, from `outbox_filed` on.
+//! - Tree and memory know keys of 64 bits, which two names may share: whoever finds a place looks at its row.
+//! - A key waits before its row is committed, and until its place in the tree is: no reader misses it. One whose row
+//!   was rolled back leads to no row or to another's, and is passed over.
+//! - No index refuses a second row of a name: the one writer looks before it inserts.
+
+mod key;
+mod unfiled;
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::{ClientMessageId, MemberId, RowId, limits};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params, params_from_iter};
+use sqlite::{Db, StorageError, fault};
+
+use self::key::Key;
+use self::unfiled::{Bounds, Sheaf, Unfiled};
+use crate::column::{Sql, get};
+use crate::{Mailbox, sql};
+
+/// Of a build for proofs, so that each of them files many times.
+const BOUNDS_IN_PROOFS: Bounds = Bounds { names: 8, rows: 16 };
+/// Keys that one statement files: each of its own costs three times as much.
+const KEYS_TOGETHER: usize = 64;
+
+/// See the module.
+pub(crate) struct Names {
+    unfiled: Mutex<Unfiled>,
+    /// Whether it is time to file, to be asked without the lock.
+    due: AtomicBool,
+    /// Whether somebody files.
+    filing: AtomicBool,
+    /// Files [`KEYS_TOGETHER`].
+    file_many: String,
+}
+
+/// One files at a time; whoever is dropped while filing makes room for the next, who files the same again.
+struct Turn<'names>(&'names Names);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.filing.store(false, SeqCst);
+    }
+}
+
+impl Mailbox {
+    /// Files names when too many wait. To be called after the commit that added one, whose caller has nothing more to
+    /// fear.
+    pub(crate) async fn file_names_if_due(&self) {
+        if let Some(turn) = self.names.turn() {
+            // Most calls end before: what this one needs shall not be carried by all.
+            Box::pin(self.file_names(turn)).await;
+        }
+    }
+
+    /// What cannot be filed now waits on; a file that cannot be written tells whoever sends next.
+    async fn file_names(&self, _turn: Turn<'_>) {
+        let names = Arc::clone(&self.names);
+        if let Ok(sheaf) = self.db.write("mailbox.file", move |conn| names.file(conn)).await {
+            self.names.filed(&sheaf);
+        }
+    }
+}
+
+impl Names {
+    /// Reads the names that waited when the file was last in use.
+    pub(crate) fn open(db: &Db) -> Result<Arc<Self>, StorageError> {
+        let product = Bounds { names: limits::NAMES_UNFILED_MAX, rows: limits::ROWS_UNFILED_MAX };
+        let filed = |conn: &Connection| Ok::<_, StorageError>(one(conn, sql::NAME_FILED, [])?.unwrap_or(0));
+        let mut after: u64 = db.read_blocking("mailbox.filed", filed)?;
+        let names = Arc::new(Self {
+            unfiled: Mutex::new(Unfiled::new(fault::bound(product, BOUNDS_IN_PROOFS), after)),
+            due: AtomicBool::new(false),
+            filing: AtomicBool::new(false),
+            file_many: format!("{}{}", sql::NAME_FILE.trim_end(), ", (?, ?)".repeat(KEYS_TOGETHER - 1)),
+        });
+        loop {
+            let page =
+                db.read_blocking("mailbox.names", move |conn| Ok::<_, StorageError>(page(conn, after)?))?;
+            for (seq, key) in &page {
+                names.add_key(*key, *seq);
+            }
+            names.file_blocking(db)?;
+            match page.last() {
+                Some((last, _)) => after = *last,
+                None => return Ok(names),
+            }
+        }
+    }
+
+    /// Files until no more wait than may.
+    pub(crate) fn file_blocking(self: &Arc<Self>, db: &Db) -> Result<(), StorageError> {
+        while let Some(_turn) = self.turn() {
+            let names = Arc::clone(self);
+            let sheaf = db.write_blocking("mailbox.file", move |conn| names.file(conn))?;
+            self.filed(&sheaf);
+        }
+        Ok(())
+    }
+
+    /// A row was inserted at `seq`, in the transaction under way, and its caller named it so, or not at all.
+    pub(super) fn add(&self, name: Option<(&MemberId, &ClientMessageId)>, seq: u64) {
+        self.add_key(name.map(|(sender, name)| Key::of(sender, name)), seq);
+    }
+
+    fn add_key(&self, key: Option<Key>, seq: u64) {
+        let mut unfiled = self.unfiled();
+        unfiled.add(key, seq);
+        self.due.store(unfiled.is_due(), SeqCst);
+    }
+
+    /// A row that stands at `seq` already is to be found from now on, unless another has its name: whether it is.
+    pub(crate) fn take_in(&self, conn: &Connection, seq: u64) -> rusqlite::Result<bool> {
+        let row = |row: &Row<'_>| Ok((named(row)?, key(row)?));
+        let one = named_params! {":after": seq - 1, ":limit": 1};
+        let ((sender, name), key) = conn.prepare_cached(sql::NAME_ROWS)?.query_row(one, row)?;
+        let is_new = self.place_of(conn, &sender, &name)?.is_none_or(|held| held == seq);
+        if is_new {
+            self.add_key(key, seq);
+        }
+        Ok(is_new)
+    }
+
+    /// Where the row stands that has this name of its sender's.
+    pub(crate) fn place_of(
+        &self,
+        conn: &Connection,
+        sender: &MemberId,
+        name: &ClientMessageId,
+    ) -> rusqlite::Result<Option<u64>> {
+        let key = Key::of(sender, name);
+        let bears = |seq: u64| {
+            let row = one::<bool>(conn, sql::NAME_BEARS, params![seq, Sql(sender), Sql(name)])?;
+            Ok(row.map(|_| seq))
+        };
+        // Memory is asked first: a key is there until every later look at the tree finds it.
+        let waiting = self.unfiled().places(key);
+        if let Some(seq) = first(waiting.into_iter().map(Ok), bears)? {
+            return Ok(Some(seq));
+        }
+        let mut filed = conn.prepare_cached(sql::NAME_PLACES)?;
+        if let Some(seq) = first(filed.query_map([key], |row| row.get(0))?, bears)? {
+            return Ok(Some(seq));
+        }
+        // A message that its caller did not name has its row's id for a name.
+        let Ok(row) = name.as_str().parse::<RowId>() else { return Ok(None) };
+        one(conn, sql::NAME_OF_ROW, params![Sql(&row), Sql(sender), Sql(name)])
+    }
+
+    /// The right to file, when it is time and nobody does.
+    fn turn(&self) -> Option<Turn<'_>> {
+        (self.due.load(SeqCst) && !self.filing.swap(true, SeqCst)).then_some(Turn(self))
+    }
+
+    /// Puts the next keys into the tree. They wait on until this is committed.
+    fn file(&self, conn: &Connection) -> Result<Sheaf, StorageError> {
+        // Rows are inserted by this connection alone: all that it sees have been added.
+        let last = one(conn, sql::OUTBOX_LAST, [])?.unwrap_or(0);
+        let sheaf = self.unfiled().sheaf(last);
+        let (many, few) = sheaf.keys().as_chunks::<KEYS_TOGETHER>();
+        for keys in many {
+            conn.prepare_cached(&self.file_many)?.execute(params_from_iter(values(keys)))?;
+        }
+        for key in few {
+            conn.prepare_cached(sql::NAME_FILE)?.execute(params_from_iter(values(&[*key])))?;
+        }
+        if let Some(upto) = sheaf.completes() {
+            conn.prepare_cached(sql::NAME_FILED_PUT)?.execute(named_params! {":upto": upto})?;
+        }
+        Ok(sheaf)
+    }
+
+    /// The sheaf is committed.
+    fn filed(&self, sheaf: &Sheaf) {
+        let mut unfiled = self.unfiled();
+        unfiled.filed(sheaf);
+        self.due.store(unfiled.is_due(), SeqCst);
+    }
+
+    fn unfiled(&self) -> MutexGuard<'_, Unfiled> {
+        // It is changed key by key: a panic elsewhere leaves nothing half-made.
+        self.unfiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn values(keys: &[(Key, u64)]) -> impl Iterator<Item = i64> {
+    keys.iter().flat_map(|(key, seq)| [key.bits(), seq.cast_signed()])
+}
+
+/// The first that bears the name.
+fn first(
+    places: impl Iterator<Item = rusqlite::Result<u64>>,
+    bears: impl Fn(u64) -> rusqlite::Result<Option<u64>>,
+) -> rusqlite::Result<Option<u64>> {
+    places.map(|seq| bears(seq?)).find_map(Result::transpose).transpose()
+}
+
+/// The rows behind a place with the keys of those that callers named, as many as a page has.
+fn page(conn: &Connection, after: u64) -> rusqlite::Result<Vec<(u64, Option<Key>)>> {
+    let mut rows = conn.prepare_cached(sql::NAME_ROWS)?;
+    let page = named_params! {":after": after, ":limit": limits::PAGE_ROWS_MAX};
+    rows.query_map(page, |row| Ok((row.get("seq")?, key(row)?)))?.collect()
+}
+
+fn key(row: &Row<'_>) -> rusqlite::Result<Option<Key>> {
+    let (sender, name) = named(row)?;
+    Ok(row.get::<_, bool>("named")?.then(|| Key::of(&sender, &name)))
+}
+
+fn named(row: &Row<'_>) -> rusqlite::Result<(MemberId, ClientMessageId)> {
+    Ok((get(row, "sender_member_id")?, get(row, "client_message_id")?))
+}
+
+fn one<T: FromSql>(conn: &Connection, statement: &str, key: impl Params) -> rusqlite::Result<Option<T>> {
+    conn.prepare_cached(statement)?.query_row(key, |row| row.get(0)).optional()
+}

@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO outbox_name (key, seq) VALUES (?, ?)

@@ -1,0 +1,1 @@
+SELECT upto FROM outbox_filed

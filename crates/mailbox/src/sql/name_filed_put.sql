@@ -1,0 +1,1 @@
+UPDATE outbox_filed SET upto = :upto

@@ -1,0 +1,1 @@
+SELECT seq FROM outbox_name WHERE key = ?1
