@@ -1,15 +1,16 @@
 //! Door ①: a caller's message becomes a row, or meets the row that has its id.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use model::outbox::{Found, Verdict, decide};
 use model::{ClientMessageId, Fingerprint, MemberId, RowId, Timestamp, limits};
-use rusqlite::{CachedStatement, Connection, Row, params};
-use sqlite::{Gathering, StorageError};
+use rusqlite::types::{ToSqlOutput, Value};
+use rusqlite::{Connection, Row, params};
+use sqlite::{Gathering, InsertMany, StorageError};
 
 use super::names::Names;
 use super::row;
-use crate::column::{Sql, get};
+use crate::column::{Stored, get};
 use crate::{Mailbox, sql};
 
 /// A message to keep until the broker has it.
@@ -40,6 +41,15 @@ impl NewRow {
     fn is_named(&self) -> bool {
         self.client_message_id != self.row.into()
     }
+
+    fn has_name_of(&self, other: &NewRow) -> bool {
+        self.client_message_id == other.client_message_id && self.sender == other.sender
+    }
+
+    /// Whether its payload stands in its row.
+    fn is_short(&self) -> bool {
+        self.payload.len() <= limits::SHORT_BODY_BYTES
+    }
 }
 
 /// The door's answer, true after the commit.
@@ -59,8 +69,10 @@ pub(crate) type Accepts = Gathering<NewRow, Accepted, StorageError>;
 pub(crate) fn accepts(names: &Arc<Names>) -> Accepts {
     let names = Arc::clone(names);
     Gathering::new("mailbox.accept", move |conn, asked: &[NewRow]| {
-        let mut door = Door::open(conn, &names)?;
-        Ok(asked.iter().map(|new| door.accept(new)).collect::<rusqlite::Result<_>>()?)
+        let mut door = Door::open(conn, &names);
+        let accepted = asked.iter().map(|new| door.accept(new)).collect::<rusqlite::Result<_>>()?;
+        door.close()?;
+        Ok(accepted)
     })
 }
 
@@ -75,33 +87,40 @@ impl Mailbox {
 
 /// Stores the message inside a job of the caller's.
 pub(crate) fn accept(conn: &Connection, names: &Names, new: &NewRow) -> rusqlite::Result<Accepted> {
-    Door::open(conn, names)?.accept(new)
+    let mut door = Door::open(conn, names);
+    let accepted = door.accept(new)?;
+    door.close()?;
+    Ok(accepted)
 }
 
 /// The row and its payload, behind every row its lane has.
 pub(super) fn insert(conn: &Connection, names: &Names, new: &NewRow) -> rusqlite::Result<()> {
-    Door::open(conn, names)?.insert(new, new.is_named())
+    let mut door = Door::open(conn, names);
+    door.inside.push(Inside { new, named: new.is_named() });
+    door.close()
 }
 
-/// The statements of the door, looked up once for all who come together.
-struct Door<'conn> {
-    conn: &'conn Connection,
-    names: &'conn Names,
-    insert: CachedStatement<'conn>,
-    insert_payload: CachedStatement<'conn>,
+/// Those who come together. They are judged one after the other and inserted together, before the door is closed.
+struct Door<'job> {
+    conn: &'job Connection,
+    names: &'job Names,
+    /// Judged to be new, and not inserted yet.
+    inside: Vec<Inside<'job>>,
 }
 
-impl<'conn> Door<'conn> {
-    fn open(conn: &'conn Connection, names: &'conn Names) -> rusqlite::Result<Self> {
-        Ok(Self {
-            conn,
-            names,
-            insert: conn.prepare_cached(sql::OUTBOX_INSERT)?,
-            insert_payload: conn.prepare_cached(sql::OUTBOX_INSERT_PAYLOAD)?,
-        })
+/// A message that will be a row.
+struct Inside<'job> {
+    new: &'job NewRow,
+    /// Whether its caller named it.
+    named: bool,
+}
+
+impl<'job> Door<'job> {
+    fn open(conn: &'job Connection, names: &'job Names) -> Self {
+        Self { conn, names, inside: Vec::new() }
     }
 
-    fn accept(&mut self, new: &NewRow) -> rusqlite::Result<Accepted> {
+    fn accept(&mut self, new: &'job NewRow) -> rusqlite::Result<Accepted> {
         let named = new.is_named();
         let held = if named { self.held(new)? } else { None };
         let (found, row, enqueued_at) = match held {
@@ -110,40 +129,58 @@ impl<'conn> Door<'conn> {
         };
         let verdict = decide(found.as_ref(), &new.fingerprint);
         if verdict == Verdict::Insert {
-            self.insert(new, named)?;
+            self.inside.push(Inside { new, named });
         }
         Ok(Accepted { verdict, row, enqueued_at })
     }
 
     /// The row that has the message's name already.
-    fn held(&self, new: &NewRow) -> rusqlite::Result<Option<(Found, RowId, Timestamp)>> {
+    fn held(&mut self, new: &NewRow) -> rusqlite::Result<Option<(Found, RowId, Timestamp)>> {
+        if self.inside.iter().any(|inside| inside.new.has_name_of(new)) {
+            self.close()?;
+        }
         let place = self.names.place_of(self.conn, &new.sender, &new.client_message_id)?;
         let read = |seq| self.conn.prepare_cached(sql::ACCEPT_FIND)?.query_row([seq], held);
         place.map(read).transpose()
     }
 
-    fn insert(&mut self, new: &NewRow, named: bool) -> rusqlite::Result<()> {
-        let is_short = new.payload.len() <= limits::SHORT_BODY_BYTES;
-        // By place: looking every name up costs as much as what is done with it.
-        self.insert.execute(params![
-            Sql(&new.row),
-            Sql(&new.sender),
-            Sql(&new.client_message_id),
-            Sql(&new.fingerprint),
-            new.to_asked,
-            new.lane,
-            Sql(&new.enqueued_at),
-            Sql(&new.deliver_by),
-            is_short.then_some(&new.payload),
-            named,
-        ])?;
-        let seq = self.conn.last_insert_rowid();
-        if !is_short {
-            self.insert_payload.execute(params![seq, new.payload])?;
+    /// Inserts whoever is inside.
+    fn close(&mut self) -> rusqlite::Result<()> {
+        if self.inside.is_empty() {
+            return Ok(());
         }
-        let name = named.then_some((&new.sender, &new.client_message_id));
-        self.names.add(name, seq.unsigned_abs());
+        INSERT.insert(self.conn, &self.inside, Inside::values)?;
+        // Places are given without gaps, in the order of the rows.
+        let first = self.conn.last_insert_rowid().unsigned_abs() + 1 - self.inside.len() as u64;
+        for (seq, inside) in (first..).zip(self.inside.drain(..)) {
+            let Inside { new, named } = inside;
+            if !new.is_short() {
+                self.conn.prepare_cached(sql::OUTBOX_INSERT_PAYLOAD)?.execute(params![seq, new.payload])?;
+            }
+            self.names.add(named.then_some((&new.sender, &new.client_message_id)), seq);
+        }
         Ok(())
+    }
+}
+
+static INSERT: LazyLock<InsertMany> = LazyLock::new(|| InsertMany::new(sql::OUTBOX_INSERT));
+
+impl Inside<'_> {
+    fn values(&self) -> [ToSqlOutput<'_>; 10] {
+        let new = self.new;
+        let payload = new.is_short().then_some(new.payload.as_slice());
+        [
+            new.row.store(),
+            new.sender.store(),
+            new.client_message_id.store(),
+            new.fingerprint.store(),
+            new.to_asked.as_str().into(),
+            new.lane.as_str().into(),
+            new.enqueued_at.store(),
+            new.deliver_by.store(),
+            payload.map_or(ToSqlOutput::Owned(Value::Null), ToSqlOutput::from),
+            self.named.into(),
+        ]
     }
 }
 

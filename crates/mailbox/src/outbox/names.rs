@@ -14,12 +14,12 @@ mod key;
 mod unfiled;
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use model::{ClientMessageId, MemberId, RowId, limits};
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params, params_from_iter};
-use sqlite::{Db, StorageError, fault};
+use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
+use sqlite::{Db, InsertMany, StorageError, fault};
 
 use self::key::Key;
 use self::unfiled::{Bounds, Sheaf, Unfiled};
@@ -28,8 +28,8 @@ use crate::{Mailbox, sql};
 
 /// Of a build for proofs, so that each of them files many times.
 const BOUNDS_IN_PROOFS: Bounds = Bounds { names: 8, rows: 16 };
-/// Keys that one statement files: each of its own costs three times as much.
-const KEYS_TOGETHER: usize = 64;
+
+static FILE: LazyLock<InsertMany> = LazyLock::new(|| InsertMany::new(sql::NAME_FILE));
 
 /// See the module.
 pub(crate) struct Names {
@@ -38,8 +38,6 @@ pub(crate) struct Names {
     due: AtomicBool,
     /// Whether somebody files.
     filing: AtomicBool,
-    /// Files [`KEYS_TOGETHER`].
-    file_many: String,
 }
 
 /// One files at a time; whoever is dropped while filing makes room for the next, who files the same again.
@@ -80,7 +78,6 @@ impl Names {
             unfiled: Mutex::new(Unfiled::new(fault::bound(product, BOUNDS_IN_PROOFS), after)),
             due: AtomicBool::new(false),
             filing: AtomicBool::new(false),
-            file_many: format!("{}{}", sql::NAME_FILE.trim_end(), ", (?, ?)".repeat(KEYS_TOGETHER - 1)),
         });
         loop {
             let page =
@@ -165,13 +162,7 @@ impl Names {
         // Rows are inserted by this connection alone: all that it sees have been added.
         let last = one(conn, sql::OUTBOX_LAST, [])?.unwrap_or(0);
         let sheaf = self.unfiled().sheaf(last);
-        let (many, few) = sheaf.keys().as_chunks::<KEYS_TOGETHER>();
-        for keys in many {
-            conn.prepare_cached(&self.file_many)?.execute(params_from_iter(values(keys)))?;
-        }
-        for key in few {
-            conn.prepare_cached(sql::NAME_FILE)?.execute(params_from_iter(values(&[*key])))?;
-        }
+        FILE.insert(conn, sheaf.keys(), |(key, seq)| [key.bits().into(), seq.cast_signed().into()])?;
         if let Some(upto) = sheaf.completes() {
             conn.prepare_cached(sql::NAME_FILED_PUT)?.execute(named_params! {":upto": upto})?;
         }
@@ -189,10 +180,6 @@ impl Names {
         // It is changed key by key: a panic elsewhere leaves nothing half-made.
         self.unfiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn values(keys: &[(Key, u64)]) -> impl Iterator<Item = i64> {
-    keys.iter().flat_map(|(key, seq)| [key.bits(), seq.cast_signed()])
 }
 
 /// The first that bears the name.
