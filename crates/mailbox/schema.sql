@@ -76,7 +76,7 @@ CREATE TABLE outbox_name (
     PRIMARY KEY (key, seq)
 ) STRICT, WITHOUT ROWID;
 
--- How far names are filed: those of all rows up to here are, some behind it.
+-- How far names are filed: those of all rows up to here are, some behind it; a start reads the rest.
 CREATE TABLE outbox_filed (
     upto INTEGER NOT NULL
 ) STRICT;
@@ -154,6 +154,7 @@ CREATE TABLE turn (
 -- Partial, so that rows kept for ever cost nothing once they left a step behind. The column of the condition stands
 -- last where the index alone shall answer.
 CREATE UNIQUE INDEX outbox_id ON outbox (id);
+CREATE INDEX outbox_named ON outbox (seq) WHERE named = 1;
 CREATE INDEX outbox_open ON outbox (sender_member_id, lane, seq, status) WHERE status < 2 AND sorted = 1;
 CREATE INDEX outbox_passed_by ON outbox (seq, status) WHERE sorted = 0 AND status <> 0;
 CREATE INDEX outbox_inflight ON outbox (sender_member_id, lane) WHERE status = 1;

@@ -52,6 +52,7 @@ statements! {
     NAME_FILED_PUT "name_filed_put"
     NAME_OF_ROW "name_of_row"
     NAME_PLACES "name_places"
+    NAME_ROW "name_row"
     NAME_ROWS "name_rows"
     NEWEST_DONE "newest_done"
     OPERATOR_ABORT "operator_abort"
@@ -203,6 +204,12 @@ mod tests {
                 assert_eq!(plan.lines().find(bare), None, "{file}:\n{plan}");
             }
         }
+    }
+
+    #[test]
+    fn a_start_reads_the_rows_that_callers_named_and_no_others() {
+        let plan = plan(&schema(), super::NAME_ROWS);
+        assert!(plan.contains("USING INDEX outbox_named"), "{plan}");
     }
 
     /// Rows enough to see whether they were read.

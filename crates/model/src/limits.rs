@@ -143,8 +143,6 @@ pub const UNDELIVERED_DAYS_MAX: u32 = 90;
 pub const SORT_ROWS_MAX: usize = 512;
 /// Names of an outbox that wait to be filed; more are filed as they come.
 pub const NAMES_UNFILED_MAX: usize = 65_536;
-/// Rows of an outbox that may have to be read at a start to know the names among them.
-pub const ROWS_UNFILED_MAX: u64 = 131_072;
 /// Rows a page of a list may have.
 pub const PAGE_ROWS_MAX: usize = 1_000;
 /// Rows a page of a list has when nobody says.

@@ -16,3 +16,4 @@ CREATE TABLE outbox_filed (
 INSERT INTO outbox_filed (upto) VALUES (0);
 
 CREATE UNIQUE INDEX outbox_id ON outbox (id);
+CREATE INDEX outbox_named ON outbox (seq) WHERE named = 1;

@@ -157,7 +157,9 @@ impl<'job> Door<'job> {
             if !new.is_short() {
                 self.conn.prepare_cached(sql::OUTBOX_INSERT_PAYLOAD)?.execute(params![seq, new.payload])?;
             }
-            self.names.add(named.then_some((&new.sender, &new.client_message_id)), seq);
+            if named {
+                self.names.add(&new.sender, &new.client_message_id, seq);
+            }
         }
         Ok(())
     }

@@ -22,12 +22,12 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params}
 use sqlite::{Db, InsertMany, StorageError, fault};
 
 use self::key::Key;
-use self::unfiled::{Bounds, Sheaf, Unfiled};
+use self::unfiled::{Sheaf, Unfiled};
 use crate::column::{Sql, get};
 use crate::{Mailbox, sql};
 
-/// Of a build for proofs, so that each of them files many times.
-const BOUNDS_IN_PROOFS: Bounds = Bounds { names: 8, rows: 16 };
+/// Names that wait in a build for proofs, so that each of them files many times.
+const UNFILED_IN_PROOFS: usize = 8;
 
 static FILE: LazyLock<InsertMany> = LazyLock::new(|| InsertMany::new(sql::NAME_FILE));
 
@@ -62,7 +62,7 @@ impl Mailbox {
     /// What cannot be filed now waits on; a file that cannot be written tells whoever sends next.
     async fn file_names(&self, _turn: Turn<'_>) {
         let names = Arc::clone(&self.names);
-        if let Ok(sheaf) = self.db.write("mailbox.file", move |conn| names.file(conn)).await {
+        if let Ok(sheaf) = self.db.write("mailbox.file", move |conn| names.file(conn, 0)).await {
             self.names.filed(&sheaf);
         }
     }
@@ -71,57 +71,64 @@ impl Mailbox {
 impl Names {
     /// Reads the names that waited when the file was last in use.
     pub(crate) fn open(db: &Db) -> Result<Arc<Self>, StorageError> {
-        let product = Bounds { names: limits::NAMES_UNFILED_MAX, rows: limits::ROWS_UNFILED_MAX };
-        let filed = |conn: &Connection| Ok::<_, StorageError>(one(conn, sql::NAME_FILED, [])?.unwrap_or(0));
-        let mut after: u64 = db.read_blocking("mailbox.filed", filed)?;
+        let waiting_max = fault::bound(limits::NAMES_UNFILED_MAX, UNFILED_IN_PROOFS);
         let names = Arc::new(Self {
-            unfiled: Mutex::new(Unfiled::new(fault::bound(product, BOUNDS_IN_PROOFS), after)),
+            unfiled: Mutex::new(Unfiled::new(waiting_max)),
             due: AtomicBool::new(false),
             filing: AtomicBool::new(false),
         });
+        let filed = |conn: &Connection| Ok::<_, StorageError>(one(conn, sql::NAME_FILED, [])?.unwrap_or(0));
+        let (mut last, mut count): (u64, _) = (db.read_blocking("mailbox.filed", filed)?, 0);
         loop {
             let page =
-                db.read_blocking("mailbox.names", move |conn| Ok::<_, StorageError>(page(conn, after)?))?;
-            for (seq, key) in &page {
-                names.add_key(*key, *seq);
-            }
+                db.read_blocking("mailbox.names", move |conn| Ok::<_, StorageError>(page(conn, last)?))?;
+            let Some((seq, _)) = page.last() else { break };
+            (last, count) = (*seq, count + page.len());
+            page.into_iter().for_each(|(seq, key)| names.add_key(key, seq));
             names.file_blocking(db)?;
-            match page.last() {
-                Some((last, _)) => after = *last,
-                None => return Ok(names),
-            }
         }
+        // Otherwise one that is stopped again before its round is over would read more at every start.
+        if count > 2 * waiting_max {
+            while names.file_one_blocking(db)? < Some(last) {}
+        }
+        Ok(names)
     }
 
     /// Files until no more wait than may.
     pub(crate) fn file_blocking(self: &Arc<Self>, db: &Db) -> Result<(), StorageError> {
-        while let Some(_turn) = self.turn() {
-            let names = Arc::clone(self);
-            let sheaf = db.write_blocking("mailbox.file", move |conn| names.file(conn))?;
-            self.filed(&sheaf);
+        while self.unfiled().is_full() {
+            self.file_one_blocking(db)?;
         }
         Ok(())
     }
 
-    /// A row was inserted at `seq`, in the transaction under way, and its caller named it so, or not at all.
-    pub(super) fn add(&self, name: Option<(&MemberId, &ClientMessageId)>, seq: u64) {
-        self.add_key(name.map(|(sender, name)| Key::of(sender, name)), seq);
+    /// Files a large sheaf: nobody sends meanwhile. The row up to which all names are filed, if that is known now.
+    fn file_one_blocking(self: &Arc<Self>, db: &Db) -> Result<Option<u64>, StorageError> {
+        let names = Arc::clone(self);
+        let sheaf =
+            db.write_blocking("mailbox.file", move |conn| names.file(conn, limits::SWEEP_ROWS_MAX))?;
+        self.filed(&sheaf);
+        Ok(sheaf.completes())
     }
 
-    fn add_key(&self, key: Option<Key>, seq: u64) {
+    /// A row was inserted at `seq`, in the transaction under way, and its caller named it so.
+    pub(super) fn add(&self, sender: &MemberId, name: &ClientMessageId, seq: u64) {
+        self.add_key(Key::of(sender, name), seq);
+    }
+
+    fn add_key(&self, key: Key, seq: u64) {
         let mut unfiled = self.unfiled();
         unfiled.add(key, seq);
-        self.due.store(unfiled.is_due(), SeqCst);
+        self.due.store(unfiled.is_full(), SeqCst);
     }
 
     /// A row that stands at `seq` already is to be found from now on, unless another has its name: whether it is.
     pub(crate) fn take_in(&self, conn: &Connection, seq: u64) -> rusqlite::Result<bool> {
-        let row = |row: &Row<'_>| Ok((named(row)?, key(row)?));
-        let one = named_params! {":after": seq - 1, ":limit": 1};
-        let ((sender, name), key) = conn.prepare_cached(sql::NAME_ROWS)?.query_row(one, row)?;
+        let row = |row: &Row<'_>| Ok((named(row)?, row.get::<_, bool>("named")?));
+        let ((sender, name), by_caller) = conn.prepare_cached(sql::NAME_ROW)?.query_row([seq], row)?;
         let is_new = self.place_of(conn, &sender, &name)?.is_none_or(|held| held == seq);
-        if is_new {
-            self.add_key(key, seq);
+        if is_new && by_caller {
+            self.add(&sender, &name, seq);
         }
         Ok(is_new)
     }
@@ -157,11 +164,11 @@ impl Names {
         (self.due.load(SeqCst) && !self.filing.swap(true, SeqCst)).then_some(Turn(self))
     }
 
-    /// Puts the next keys into the tree. They wait on until this is committed.
-    fn file(&self, conn: &Connection) -> Result<Sheaf, StorageError> {
+    /// Puts the next keys into the tree, at least so many. They wait on until this is committed.
+    fn file(&self, conn: &Connection, least: usize) -> Result<Sheaf, StorageError> {
         // Rows are inserted by this connection alone: all that it sees have been added.
         let last = one(conn, sql::OUTBOX_LAST, [])?.unwrap_or(0);
-        let sheaf = self.unfiled().sheaf(last);
+        let sheaf = self.unfiled().sheaf(least, last);
         FILE.insert(conn, sheaf.keys(), |(key, seq)| [key.bits().into(), seq.cast_signed().into()])?;
         if let Some(upto) = sheaf.completes() {
             conn.prepare_cached(sql::NAME_FILED_PUT)?.execute(named_params! {":upto": upto})?;
@@ -173,7 +180,7 @@ impl Names {
     fn filed(&self, sheaf: &Sheaf) {
         let mut unfiled = self.unfiled();
         unfiled.filed(sheaf);
-        self.due.store(unfiled.is_due(), SeqCst);
+        self.due.store(unfiled.is_full(), SeqCst);
     }
 
     fn unfiled(&self) -> MutexGuard<'_, Unfiled> {
@@ -190,16 +197,15 @@ fn first(
     places.map(|seq| bears(seq?)).find_map(Result::transpose).transpose()
 }
 
-/// The rows behind a place with the keys of those that callers named, as many as a page has.
-fn page(conn: &Connection, after: u64) -> rusqlite::Result<Vec<(u64, Option<Key>)>> {
+/// The rows behind a place that callers named, with their keys, as many as a page has.
+fn page(conn: &Connection, after: u64) -> rusqlite::Result<Vec<(u64, Key)>> {
     let mut rows = conn.prepare_cached(sql::NAME_ROWS)?;
     let page = named_params! {":after": after, ":limit": limits::PAGE_ROWS_MAX};
-    rows.query_map(page, |row| Ok((row.get("seq")?, key(row)?)))?.collect()
-}
-
-fn key(row: &Row<'_>) -> rusqlite::Result<Option<Key>> {
-    let (sender, name) = named(row)?;
-    Ok(row.get::<_, bool>("named")?.then(|| Key::of(&sender, &name)))
+    let read = |row: &Row<'_>| {
+        let (sender, name) = named(row)?;
+        Ok((row.get("seq")?, Key::of(&sender, &name)))
+    };
+    rows.query_map(page, read)?.collect()
 }
 
 fn named(row: &Row<'_>) -> rusqlite::Result<(MemberId, ClientMessageId)> {

@@ -1,2 +1,2 @@
-SELECT seq, sender_member_id, client_message_id, named FROM outbox
-WHERE seq > :after ORDER BY seq LIMIT :limit
+SELECT seq, sender_member_id, client_message_id FROM outbox
+WHERE named = 1 AND seq > :after ORDER BY seq LIMIT :limit

@@ -54,18 +54,6 @@ async fn a_name_is_found_while_it_waits_and_when_it_is_filed_whatever_crashed_be
 }
 
 #[tokio::test]
-async fn rows_that_nobody_named_are_not_read_again_at_every_start() {
-    let desk = Desk::open();
-    for _ in 0..40 {
-        let draft = desk.draft(ANN, "x", "@x", "words");
-        desk.mailbox.accept(NewRow { client_message_id: draft.row.into(), ..draft }).await.unwrap();
-    }
-    let (keys, upto) = filed(&desk);
-    assert_eq!(keys, 0);
-    assert!(upto > 20, "read from {upto} on");
-}
-
-#[tokio::test]
 async fn a_key_that_leads_astray_is_passed_over() {
     let mut desk = Desk::open();
     let mut names = Vec::new();

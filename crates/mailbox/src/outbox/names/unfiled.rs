@@ -8,26 +8,17 @@ use std::ops::Bound;
 
 use super::key::Key;
 
-/// A sheaf has at least this part of the names that may wait.
-const SHEAVES: usize = 256;
-
-/// What may wait; when it is more, sheaves are filed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) names: usize,
-    /// Rows behind the last round, named or not: the next start reads them all.
-    pub(super) rows: u64,
-}
+/// Sheaves of a round, about.
+const SHEAVES: usize = 512;
 
 /// See the module.
 pub(super) struct Unfiled {
-    bounds: Bounds,
+    /// So many may wait; what comes beyond is filed as it comes.
+    waiting_max: usize,
     /// With the places of their rows.
     keys: BTreeSet<(Key, u64)>,
     /// The last row that was added.
     newest: u64,
-    /// The keys of all rows up to this one are in the tree.
-    upto: u64,
     round: Option<Round>,
 }
 
@@ -50,13 +41,12 @@ pub(super) struct Sheaf {
 }
 
 impl Unfiled {
-    pub(super) fn new(bounds: Bounds, upto: u64) -> Self {
-        Self { bounds, keys: BTreeSet::new(), newest: upto, upto, round: None }
+    pub(super) fn new(waiting_max: usize) -> Self {
+        Self { waiting_max, keys: BTreeSet::new(), newest: 0, round: None }
     }
 
-    /// The row at `seq` has this key, if its caller named it.
-    pub(super) fn add(&mut self, key: Option<Key>, seq: u64) {
-        self.keys.extend(key.map(|key| (key, seq)));
+    pub(super) fn add(&mut self, key: Key, seq: u64) {
+        self.keys.insert((key, seq));
         self.newest = self.newest.max(seq);
     }
 
@@ -64,15 +54,16 @@ impl Unfiled {
         self.keys.range((key, 0)..=(key, u64::MAX)).map(|(_, seq)| *seq).collect()
     }
 
-    pub(super) fn is_due(&self) -> bool {
-        self.keys.len() >= self.bounds.names || self.newest - self.upto >= self.bounds.rows
+    /// Whether it is time for a sheaf.
+    pub(super) fn is_full(&self) -> bool {
+        self.keys.len() >= self.waiting_max
     }
 
-    /// The next keys: a few, and as many as are too many. `last` is the last row that the transaction under way sees:
-    /// one that was added may have been rolled back, and its place be given again.
-    pub(super) fn sheaf(&self, last: u64) -> Sheaf {
-        let few = (self.bounds.names / SHEAVES).max(1);
-        let count = few + self.keys.len().saturating_sub(self.bounds.names);
+    /// The next keys: at least so many, and as many as are too many. `last` is the last row that the transaction under
+    /// way sees: one that was added may have been rolled back, and its place be given again.
+    pub(super) fn sheaf(&self, least: usize, last: u64) -> Sheaf {
+        let part = (self.waiting_max / SHEAVES).max(1);
+        let count = part.max(least) + self.keys.len().saturating_sub(self.waiting_max);
         let from = self.round.map_or(Bound::Unbounded, |round| Bound::Excluded(round.after));
         let keys: Vec<_> = self.keys.range((from, Bound::Unbounded)).take(count).copied().collect();
         // Not all rows have been added yet while a file is being opened.
@@ -84,7 +75,6 @@ impl Unfiled {
         for key in &sheaf.keys {
             self.keys.remove(key);
         }
-        self.upto = sheaf.completes().unwrap_or(self.upto);
         let ended = sheaf.ends_round;
         self.round =
             sheaf.keys.last().filter(|_| !ended).map(|after| Round { last: sheaf.last, after: *after });
@@ -104,12 +94,12 @@ impl Sheaf {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, Key, Sheaf, Unfiled};
+    use super::{Key, Sheaf, Unfiled};
 
     /// Two names may wait.
     fn waiting(keys: impl IntoIterator<Item = (i64, u64)>) -> Unfiled {
-        let mut unfiled = Unfiled::new(Bounds { names: 2, rows: 10 }, 0);
-        keys.into_iter().for_each(|(key, seq)| unfiled.add(Some(Key::from_bits(key)), seq));
+        let mut unfiled = Unfiled::new(2);
+        keys.into_iter().for_each(|(key, seq)| unfiled.add(Key::from_bits(key), seq));
         unfiled
     }
 
@@ -119,7 +109,7 @@ mod tests {
 
     /// Files the next sheaf: its places, and how far all are filed with it.
     fn file(unfiled: &mut Unfiled, last: u64) -> (Vec<u64>, Option<u64>) {
-        let sheaf = unfiled.sheaf(last);
+        let sheaf = unfiled.sheaf(0, last);
         unfiled.filed(&sheaf);
         (places(&sheaf), sheaf.completes())
     }
@@ -136,8 +126,8 @@ mod tests {
     fn a_round_vouches_for_the_rows_there_were_when_it_began() {
         let mut unfiled = waiting([(10, 1), (20, 2), (30, 3)]);
         assert_eq!(file(&mut unfiled, 3), (vec![1, 2], None));
-        unfiled.add(Some(Key::from_bits(5)), 4);
-        unfiled.add(Some(Key::from_bits(40)), 5);
+        unfiled.add(Key::from_bits(5), 4);
+        unfiled.add(Key::from_bits(40), 5);
         assert_eq!(file(&mut unfiled, 5), (vec![3, 5], None));
         assert_eq!(file(&mut unfiled, 5), (vec![], Some(3)), "row 4 came behind it");
         assert_eq!(file(&mut unfiled, 5), (vec![4], None));
@@ -159,23 +149,17 @@ mod tests {
     #[test]
     fn a_sheaf_that_was_not_committed_is_taken_again() {
         let unfiled = waiting([(10, 1), (20, 2), (30, 3)]);
-        assert_eq!(places(&unfiled.sheaf(3)), [1, 2]);
-        assert_eq!(places(&unfiled.sheaf(3)), [1, 2]);
+        assert_eq!(places(&unfiled.sheaf(0, 3)), [1, 2]);
+        assert_eq!(places(&unfiled.sheaf(0, 3)), [1, 2]);
     }
 
     #[test]
-    fn it_is_time_when_many_names_wait_or_many_rows_came() {
-        let mut unfiled = waiting([(10, 1)]);
-        assert!(!unfiled.is_due());
-        unfiled.add(None, 9);
-        assert!(!unfiled.is_due());
-        unfiled.add(None, 10);
-        assert!(unfiled.is_due(), "ten rows to be read at the next start");
-        while unfiled.is_due() {
-            file(&mut unfiled, 10);
-        }
-        assert_eq!(unfiled.upto, 10);
-        assert!(waiting([(10, 1), (20, 2)]).is_due(), "two names");
+    fn it_is_time_until_fewer_wait_than_may() {
+        assert!(!waiting([(10, 1)]).is_full());
+        let mut unfiled = waiting((1..=9_i64).map(|n| (n, n.unsigned_abs())));
+        assert!(unfiled.is_full());
+        assert_eq!(file(&mut unfiled, 9).0.len(), 8);
+        assert!(!unfiled.is_full());
     }
 
     #[test]
