@@ -133,7 +133,8 @@ impl Names {
         Ok(is_new)
     }
 
-    /// Where the row stands that has this name of its sender's.
+    /// Where the row stands that has this name of its sender's. A read asks this before anything else: what it sees of
+    /// the file must not be older than what it sees of memory.
     pub(crate) fn place_of(
         &self,
         conn: &Connection,

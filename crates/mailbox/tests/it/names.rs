@@ -53,6 +53,44 @@ async fn a_name_is_found_while_it_waits_and_when_it_is_filed_whatever_crashed_be
     assert!(upto > rows / 2 && upto < rows, "filed up to {upto} of {rows}");
 }
 
+/// Readers have connections of their own: what they see of the file and of memory is not of one moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whoever_reads_while_names_are_filed_finds_every_one() {
+    const NAMES: u64 = 1_500;
+    let (desk, folder) = (Desk::open(), tempfile::tempdir().unwrap());
+    let db = sqlite::Db::open(options(folder.path())).unwrap();
+    let mailbox = Mailbox::over(db, std::sync::Arc::new(model::OsEntropy)).unwrap();
+    let (told, stored) = tokio::sync::watch::channel(0_u64);
+    let readers: Vec<_> = (0..3)
+        .map(|reader| {
+            let (mailbox, mut stored) = (mailbox.clone(), stored.clone());
+            tokio::spawn(async move {
+                let mut looked = 0;
+                while stored.changed().await.is_ok() {
+                    let newest = *stored.borrow_and_update();
+                    // The newest, and one that is being filed or was.
+                    for n in [newest, newest.saturating_sub(1 + (looked + reader) % 12)] {
+                        let client_message_id = crate::desk::client_id(&format!("name-{n}"));
+                        let key = mailbox::OutboxKey::Client { sender: ANN, client_message_id };
+                        assert!(mailbox.outbox_row(key).await.unwrap().is_some(), "name-{n} of {newest}");
+                        looked += 1;
+                    }
+                }
+                looked
+            })
+        })
+        .collect();
+    for n in 0..NAMES {
+        mailbox.accept(desk.draft(ANN, &format!("name-{n}"), "@x", "words")).await.unwrap();
+        told.send_replace(n);
+    }
+    drop(told);
+    for reader in readers {
+        assert_ne!(reader.await.unwrap(), 0, "it never looked");
+    }
+    mailbox.close().await;
+}
+
 #[tokio::test]
 async fn a_key_that_leads_astray_is_passed_over() {
     let mut desk = Desk::open();
