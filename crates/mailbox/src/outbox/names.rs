@@ -27,7 +27,7 @@ use crate::column::{Sql, get};
 use crate::{Mailbox, sql};
 
 /// Names that wait in a build for proofs, so that each of them files many times.
-const UNFILED_IN_PROOFS: usize = 8;
+const UNFILED_IN_PROOFS: usize = 3;
 
 static FILE: LazyLock<InsertMany> = LazyLock::new(|| InsertMany::new(sql::NAME_FILE));
 

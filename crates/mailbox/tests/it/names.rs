@@ -1,5 +1,5 @@
 //! Names are filed late: whether they wait, are half filed or all in the tree, and whatever crashed in between, none is
-//! free again. Builds for proofs file from the eighth name on.
+//! free again. Builds for proofs file from the third name on.
 
 use mailbox::{Mailbox, NewRow, OutboxFilter, SCHEMA};
 use model::limits;
