@@ -24,6 +24,7 @@ pub mod fault;
 mod folder;
 mod gather;
 mod job;
+mod logfile;
 mod lone;
 mod many;
 mod migrate;

@@ -8,7 +8,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{Bounds, Freed, OpenError, Options, folder, migrate};
+use crate::{Bounds, Freed, OpenError, Options, folder, logfile, migrate};
 
 /// 3.51.3 fixed a corruption of the log that a checkpoint beside a writer could cause.
 const VERSION_MIN: (i32, &str) = (3_051_003, "3.51.3");
@@ -108,7 +108,12 @@ fn connect(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection
         Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
     };
     // One thread at a time uses a connection here, so SQLite's own mutex would only cost.
-    let conn = on_disk(options, path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = match vfs(options, role) {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
+        None => Connection::open_with_flags(path, flags),
+    };
+    let conn = conn.map_err(fail)?;
     conn.busy_timeout(options.bounds.busy_wait).map_err(fail)?;
     conn.set_prepared_statement_cache_capacity(options.bounds.statements_max);
     // SQLite copies the log when the last connection goes. A file that is refused here shall keep its log,
@@ -123,17 +128,25 @@ fn connect(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection
     Ok(conn)
 }
 
+/// How the role's files are reached: the system's own way, or by name another.
+fn vfs(options: &Options, role: Role) -> Option<String> {
+    let disk = disk(options);
+    // Who gathers what it writes to the log must sync it before anybody looks.
+    if role == Role::Writer && synchronous(options) == SYNCHRONOUS_FULL {
+        logfile::before(disk).or_else(|| disk.map(str::to_owned))
+    } else {
+        disk.map(str::to_owned)
+    }
+}
+
 #[cfg(not(feature = "faults"))]
-fn on_disk(_options: &Options, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    Connection::open_with_flags(path, flags)
+fn disk(_options: &Options) -> Option<&str> {
+    None
 }
 
 #[cfg(feature = "faults")]
-fn on_disk(options: &Options, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    match options.fault.vfs.as_deref() {
-        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
-        None => Connection::open_with_flags(path, flags),
-    }
+fn disk(options: &Options) -> Option<&str> {
+    options.fault.vfs.as_deref()
 }
 
 /// Asks for every setting the promises rest on, and believes only what is read back.

@@ -4,6 +4,7 @@ mod crash;
 mod disk;
 mod gather;
 mod log;
+mod logfile;
 mod migrations;
 mod opening;
 mod reads;
