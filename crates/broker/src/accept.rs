@@ -10,9 +10,9 @@ mod item;
 mod word;
 
 use futures_util::future::join_all;
-use ledger::{Admission, LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
+use ledger::{Admission, HistoryRow, LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
 use model::admission::{Known, look_up};
-use model::{Class, MemberId, MeshId};
+use model::{Class, Cursor, MemberId, MemberName, MeshId};
 use tokio::task::yield_now;
 
 use crate::chat::Rooms;
@@ -33,20 +33,27 @@ pub(crate) struct Accept<'a> {
     pub(crate) mesh: MeshId,
 }
 
+/// Whose messages a lane holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) id: MemberId,
+    pub(crate) name: &'a MemberName,
+}
+
 impl Accept<'_> {
     /// Answers every message of one lane, in order; those that did not parse come as their refusal.
     pub(crate) async fn lane(
         self,
         via: Via,
-        sender: MemberId,
+        sender: Sender<'_>,
         items: Vec<Result<Item, wire::Refused>>,
     ) -> Result<Vec<Word>, LinkError> {
         let requests = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        if let Err(too_soon) = self.requests.admit(self.mesh, sender, requests) {
+        if let Err(too_soon) = self.requests.admit(self.mesh, sender.id, requests) {
             let word = Word::rate_limited(too_soon.retry_after);
             return Ok(self.counted(&items, refused_for_now(word, items.len())));
         }
-        let known = match self.look_up_all(sender, &items).await {
+        let known = match self.look_up_all(sender.id, &items).await {
             Ok(known) => known,
             Err(error) => {
                 return Ok(self.counted(&items, refused_for_now(Word::storage(&error), items.len())));
@@ -55,7 +62,8 @@ impl Accept<'_> {
         // Side by side: a unit taken for a message behind a refusal is not taken again when it comes back.
         let looked = items.iter().zip(&known);
         let words =
-            join_all(looked.map(|(item, known)| self.before_transaction(sender, item, known.as_ref()))).await;
+            join_all(looked.map(|(item, known)| self.before_transaction(sender.id, item, known.as_ref())))
+                .await;
         let words = up_to_first_end(words);
         let words = self.transact(via, sender, &items, words).await?;
         Ok(self.counted(&items, words))
@@ -102,7 +110,7 @@ impl Accept<'_> {
     async fn transact(
         self,
         via: Via,
-        sender: MemberId,
+        sender: Sender<'_>,
         items: &[Result<Item, wire::Refused>],
         words: Vec<Option<Word>>,
     ) -> Result<Vec<Word>, LinkError> {
@@ -114,7 +122,7 @@ impl Accept<'_> {
         let mut outcomes = if messages.is_empty() {
             Vec::new().into_iter()
         } else {
-            match self.ledger.accept(LaneSubmission { via, sender, messages }).await {
+            match self.ledger.accept(LaneSubmission { via, sender: sender.id, messages }).await {
                 Ok(outcomes) => outcomes.into_iter(),
                 Err(LinkError::Storage(error)) => return Ok(refused_from_open(&error, words, items.len())),
                 Err(refused @ LinkError::Refused(_)) => return Err(refused),
@@ -127,7 +135,7 @@ impl Accept<'_> {
                 (Ok(item), None) => {
                     let outcome = outcomes.next().unwrap_or(Outcome::NotTried);
                     self.count_consumed(&outcome);
-                    few_follow |= self.ring(&outcome);
+                    few_follow |= self.tell(sender, item, &outcome);
                     Word::of_outcome(item, outcome)
                 }
                 (Err(refused), None) => Word::Refused(refused.clone()),
@@ -140,18 +148,29 @@ impl Accept<'_> {
         }
         answers.resize(items.len(), Word::NotTried);
         if few_follow {
-            // The room is next on this thread: a few who follow need not wait until the answer is written.
+            // Those who follow on this thread are next: they need not wait until the answer is written.
             yield_now().await;
         }
         Ok(answers)
     }
 
     /// Those who follow the log are told at once; whether they are few.
-    fn ring(self, outcome: &Outcome) -> bool {
-        match outcome {
-            Outcome::Admitted { receipt, admission: Admission::New } => self.rooms.ring(receipt.conversation),
-            Outcome::Admitted { .. } | Outcome::Refused(_) | Outcome::NotTried => false,
-        }
+    fn tell(self, sender: Sender<'_>, item: &Item, outcome: &Outcome) -> bool {
+        let Outcome::Admitted { receipt, admission: Admission::New { generation } } = outcome else {
+            return false;
+        };
+        let Some(epoch) = *generation else { return self.rooms.ring(receipt.conversation) };
+        let row = || HistoryRow {
+            id: receipt.broker_message_id,
+            history_id: receipt.history_id,
+            cursor: Cursor::After { at: receipt.accepted_at, id: receipt.broker_message_id, epoch },
+            sender: sender.id,
+            sender_name: sender.name.clone(),
+            client_message_id: item.draft.client_message_id.clone(),
+            created_at: receipt.accepted_at,
+            envelope: item.envelope().to_vec(),
+        };
+        self.rooms.committed(receipt.conversation, epoch, row)
     }
 
     /// No refund: a unit taken for a message that the transaction refuses for good is spent, and counted.

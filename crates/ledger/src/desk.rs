@@ -199,10 +199,11 @@ impl Desk {
         };
         let entry = self.place(message, plan, entropy, &mut judged.edges);
         let receipt = entry.receipt;
+        let generation = self.logs.get(&entry.log).map(|log| log.generation);
         let state = KnownState::Accepted { receipt, history_available: true };
         self.known.insert(key, Known { fingerprint: message.fingerprint, state });
         judged.entries.push(entry);
-        Outcome::Admitted { receipt, admission: Admission::New }
+        Outcome::Admitted { receipt, admission: Admission::New { generation } }
     }
 
     fn facts(&self, sender: MemberId, speaker: Speaker, message: &Submission) -> Facts {

@@ -25,6 +25,12 @@ pub trait Ledger: Send + Sync {
     /// change may be missed or be about something else, so the woken side reads, and polls besides.
     fn committed(&self) -> watch::Receiver<()>;
 
+    /// [`Ledger::committed`] without those commits that only made logs longer: nothing was left to be delivered, no rung
+    /// climbed and nobody was asked anything.
+    fn stirred(&self) -> watch::Receiver<()> {
+        self.committed()
+    }
+
     /// Whether other processes commit to these books too, of which this one knows from [`Ledger::committed`] alone.
     fn is_shared(&self) -> bool {
         true

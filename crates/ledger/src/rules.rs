@@ -44,6 +44,7 @@ pub(crate) struct LogFacts {
     pub closed: bool,
     pub awaiting: Option<Question>,
     pub awaiting_rev: i64,
+    pub generation: Epoch,
 }
 
 /// The question a log waits on.
@@ -204,7 +205,16 @@ pub(crate) fn awaiting_after(
 /// A log without messages.
 pub(crate) fn empty_log(number: i64, id: model::ConversationId) -> LogFacts {
     let head_ts = Timestamp::from_micros(0);
-    LogFacts { number, id, head_seq: 0, head_ts, closed: false, awaiting: None, awaiting_rev: 0 }
+    LogFacts {
+        number,
+        id,
+        head_seq: 0,
+        head_ts,
+        closed: false,
+        awaiting: None,
+        awaiting_rev: 0,
+        generation: 0,
+    }
 }
 
 /// Two members in the order a direct conversation names them.

@@ -20,6 +20,7 @@ fn log(closed: bool) -> LogFacts {
         closed,
         awaiting: None,
         awaiting_rev: 0,
+        generation: 0,
     }
 }
 

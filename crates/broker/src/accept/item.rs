@@ -92,6 +92,11 @@ impl Item {
         [a, b, c, d, e, f, g, h]
     }
 
+    /// The sender's fields, as the ledger keeps them.
+    pub(super) fn envelope(&self) -> &[u8] {
+        &self.envelope
+    }
+
     pub(super) fn submission(&self) -> Submission {
         Submission {
             client_message_id: self.draft.client_message_id.clone(),

@@ -76,7 +76,7 @@ impl Word {
 
     pub(super) fn count(&self, item: Option<&Item>, metrics: &Metrics) {
         match self {
-            Word::Accepted { admission: Admission::New, .. } => {
+            Word::Accepted { admission: Admission::New { .. }, .. } => {
                 if let Some(item) = item {
                     metrics.messages_routed.of(item.draft.priority).add_one();
                 }

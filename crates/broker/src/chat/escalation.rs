@@ -120,10 +120,10 @@ pub(super) async fn waiting(shared: &Shared, reader: MemberId) -> Result<Vec<Tol
 
 /// Looks whenever something was committed.
 pub(super) async fn keep(shared: &Shared) {
-    let mut committed = shared.ledger.committed();
+    let mut stirred = shared.ledger.stirred();
     while !shared.stop.is_cancelled() {
         tokio::select! {
-            woken = timeout(limits::SAFETY_POLL_EVERY, committed.changed()) => {
+            woken = timeout(limits::SAFETY_POLL_EVERY, stirred.changed()) => {
                 if let Ok(Err(_)) = woken {
                     return;
                 }

@@ -1,7 +1,8 @@
 //! The end of a followed log, shared by everyone in this process who follows it.
 //!
-//! - One task reads the log for all. A row is written as text once, and rows as frames once for all who are at the same
-//!   place and call the log alike.
+//! - Whoever committed a row here hands it to the room, which takes it if it has the one before; else, and for what others
+//!   committed, one task reads the log for all. A row is written as text once, and rows as frames once for all who are at
+//!   the same place and call the log alike.
 //! - Rows of a log are numbered without gaps, so that a follower's number says which rows it has not had: they are
 //!   here, or the follower is further back than the room reaches and reads the ledger.
 //! - A room holds what was committed and nothing else; it may be dropped at any instant.
@@ -64,6 +65,8 @@ struct Tail {
     bytes: usize,
     /// Handed out last, with the log's end at that time.
     spans: VecDeque<(u64, Arc<Span>)>,
+    /// The log may have rows that the room was not handed.
+    behind: bool,
     over: bool,
 }
 
@@ -90,11 +93,30 @@ impl Rooms {
         room
     }
 
-    /// Something was committed to the log. Answers whether a few follow it, who are served at once.
+    /// Something happened to the log that the room has to read. Answers whether a few follow it.
     pub(crate) fn ring(&self, conversation: ConversationId) -> bool {
         let Some(room) = self.get(conversation) else { return false };
+        lock(&room.tail).behind = true;
         room.bell.notify_one();
         pause_after(room.followers()).is_zero()
+    }
+
+    /// A row was committed to the log, in its generation `epoch`. Answers whether a few follow it, who are told at once.
+    pub(crate) fn committed(
+        &self,
+        conversation: ConversationId,
+        epoch: Epoch,
+        row: impl FnOnce() -> HistoryRow,
+    ) -> bool {
+        let Some(room) = self.get(conversation) else { return false };
+        let taken = room.take(epoch, &row());
+        let few = pause_after(room.followers()).is_zero();
+        if taken && few {
+            room.changed.send_replace(());
+        } else {
+            room.bell.notify_one();
+        }
+        few
     }
 
     pub(super) fn get(&self, conversation: ConversationId) -> Option<Arc<Room>> {
@@ -160,25 +182,40 @@ impl Room {
         lock(&self.tail).end
     }
 
+    /// Takes a committed row behind the one before it. Answers whether the room has it now; if not, it has to read.
+    fn take(&self, epoch: Epoch, row: &HistoryRow) -> bool {
+        let row = Arc::new(Row::new(self.conversation, epoch, row));
+        let mut tail = lock(&self.tail);
+        if tail.has(&row) {
+            return true;
+        }
+        let follows = !tail.over && tail.end.epoch == epoch && tail.end.seq + 1 == row.place.seq;
+        if follows {
+            tail.add(row);
+        } else {
+            tail.behind = true;
+        }
+        follows
+    }
+
+    /// Adds rows that were read, but for those that were handed over meanwhile.
     fn push(&self, epoch: Epoch, rows: &[HistoryRow]) {
         let rows: Vec<Arc<Row>> =
             rows.iter().map(|row| Arc::new(Row::new(self.conversation, epoch, row))).collect();
         let mut tail = lock(&self.tail);
-        if rows.first().is_some_and(|first| first.place.seq != tail.end.seq + 1) {
+        let new: Vec<_> = rows.into_iter().filter(|row| !tail.has(row)).collect();
+        if new.first().is_some_and(|first| first.place.seq != tail.end.seq + 1) {
             // Rows were pruned before the room read its first: what it has does not lead up to these.
-            *tail = Tail::at(tail.end);
+            *tail = Tail { behind: tail.behind, ..Tail::at(tail.end) };
         }
-        for row in rows {
-            tail.end = row.place;
-            tail.bytes += row.bytes();
-            tail.rows.push_back(row);
-        }
-        while tail.rows.len() > limits::TAIL_ROWS_MAX || tail.bytes > limits::TAIL_BYTES_MAX {
-            let Some(oldest) = tail.rows.pop_front() else { break };
-            tail.bytes -= oldest.bytes();
-        }
+        new.into_iter().for_each(|row| tail.add(row));
         drop(tail);
         self.changed.send_replace(());
+    }
+
+    /// Whether the log has to be read; from now on it is known to be.
+    fn falls_behind(&self) -> bool {
+        std::mem::take(&mut lock(&self.tail).behind)
     }
 
     /// The log is not what it was: whoever follows it asks the ledger.
@@ -193,7 +230,22 @@ impl Room {
 
 impl Tail {
     fn at(end: Place) -> Self {
-        Self { end, rows: VecDeque::new(), bytes: 0, spans: VecDeque::new(), over: false }
+        Self { end, rows: VecDeque::new(), bytes: 0, spans: VecDeque::new(), behind: false, over: false }
+    }
+
+    /// Whether it had the row before.
+    fn has(&self, row: &Row) -> bool {
+        row.place.epoch == self.end.epoch && row.place.seq <= self.end.seq
+    }
+
+    fn add(&mut self, row: Arc<Row>) {
+        self.end = row.place;
+        self.bytes += row.bytes();
+        self.rows.push_back(row);
+        while self.rows.len() > limits::TAIL_ROWS_MAX || self.bytes > limits::TAIL_BYTES_MAX {
+            let Some(oldest) = self.rows.pop_front() else { break };
+            self.bytes -= oldest.bytes();
+        }
     }
 
     /// How many of the rows come before or at `place`; nothing when that cannot be said here.
@@ -233,39 +285,69 @@ impl Drop for Room {
     }
 }
 
-/// Reads the log for a room as long as anybody is in it.
+/// Keeps a room at the end of its log as long as anybody is in it: reads what it was not handed, and tells a crowd of
+/// what it was.
 async fn keep(shared: Arc<Shared>, room: Weak<Room>, bell: Arc<Notify>) {
+    let mut behind = true;
     while !shared.stop.is_cancelled() {
+        let looked = if behind { read(&shared, &room).await } else { Looked::AtHanded };
         let Some(open) = room.upgrade() else { return };
-        let (conversation, end) = (open.conversation, open.end());
+        match looked {
+            Looked::AtHanded => drop(open.changed.send_replace(())),
+            Looked::AtRows | Looked::AtMoreRows | Looked::AtNothing => {}
+            Looked::AtItsEnd => return open.close(),
+        }
+        let pause = pause_after(open.followers());
         drop(open);
-        let read = shared.ledger.follow(conversation, Follower::Broker, end.cursor, limits::CATCH_UP_ROWS);
-        let read = read.await;
+        if looked != Looked::AtNothing && !pause.is_zero() {
+            sleep(pause).await;
+        }
+        if looked == Looked::AtMoreRows {
+            continue;
+        }
+        // Whatever was committed after the look has rung the bell, which keeps it.
+        let rung = wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
         let Some(open) = room.upgrade() else { return };
-        match read {
-            Ok(Some(followed)) => {
-                let mut pause = Duration::ZERO;
-                if !followed.rows.is_empty() {
-                    open.push(followed.epoch, &followed.rows);
-                    pause = pause_after(open.followers());
-                }
-                drop(open);
-                if !pause.is_zero() {
-                    sleep(pause).await;
-                }
-                // Whatever was committed after the read has rung the bell, which keeps it.
-                if !followed.has_more {
-                    wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
-                }
+        behind = open.falls_behind() || !rung;
+    }
+}
+
+/// What a look at the log has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    /// Rows that the room was handed and has not told of.
+    AtHanded,
+    /// Rows that were read, to the last.
+    AtRows,
+    /// Some are left to be read.
+    AtMoreRows,
+    /// It is as long as it was, or could not be read.
+    AtNothing,
+    /// It is not what it was.
+    AtItsEnd,
+}
+
+/// Reads on from where the room ends.
+async fn read(shared: &Shared, room: &Weak<Room>) -> Looked {
+    let Some(open) = room.upgrade() else { return Looked::AtNothing };
+    let (conversation, end) = (open.conversation, open.end());
+    drop(open);
+    let read = shared.ledger.follow(conversation, Follower::Broker, end.cursor, limits::CATCH_UP_ROWS);
+    match read.await {
+        Ok(Some(followed)) if followed.rows.is_empty() => Looked::AtNothing,
+        Ok(Some(followed)) => {
+            if let Some(open) = room.upgrade() {
+                open.push(followed.epoch, &followed.rows);
             }
-            Ok(None) | Err(HistoryError::InvalidCursor | HistoryError::CursorExpired { .. }) => {
-                return open.close();
+            if followed.has_more { Looked::AtMoreRows } else { Looked::AtRows }
+        }
+        Ok(None) | Err(HistoryError::InvalidCursor | HistoryError::CursorExpired { .. }) => Looked::AtItsEnd,
+        Err(HistoryError::Storage(error)) => {
+            tracing::warn!(%error, "a followed log was not read; it is tried again");
+            if let Some(open) = room.upgrade() {
+                lock(&open.tail).behind = true;
             }
-            Err(HistoryError::Storage(error)) => {
-                tracing::warn!(%error, "a followed log was not read; it is tried again");
-                drop(open);
-                wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
-            }
+            Looked::AtNothing
         }
     }
 }
@@ -279,10 +361,11 @@ fn pause_after(followers: usize) -> Duration {
     limits::HAND_OVER_PAUSE_EACH.saturating_mul(each).min(limits::HAND_OVER_PAUSE_MAX)
 }
 
-async fn wait(bell: &Notify, shared: &Shared, most: Duration) {
+/// Whether the bell rang, and not only the time passed.
+async fn wait(bell: &Notify, shared: &Shared, most: Duration) -> bool {
     tokio::select! {
-        _ = timeout(most, bell.notified()) => {}
-        () = shared.stop.cancelled() => {}
+        rung = timeout(most, bell.notified()) => rung.is_ok(),
+        () = shared.stop.cancelled() => false,
     }
 }
 

@@ -17,7 +17,7 @@ use wire::local::{IDEMPOTENCY_HEADER, SendRequest};
 
 use super::caller::Caller;
 use super::part;
-use crate::accept::{Item, Times, Word};
+use crate::accept::{Item, Sender, Times, Word};
 use crate::broker::{Shared, storage_refused};
 use crate::openapi::Refusals;
 
@@ -118,7 +118,8 @@ async fn accept(
     let key = request.key(idempotency_key(headers)?)?;
     let id = key.unwrap_or_else(|| ClientMessageId::mint(now, shared.entropy.as_ref()));
     let item = Item::check(request.into_fields(id.clone())?, None, Times::of_caller(now))?;
-    let words = shared.accept().lane(Via::Broker, sender.id, vec![Ok(item)]).await;
+    let words =
+        shared.accept().lane(Via::Broker, Sender { id: sender.id, name: &sender.name }, vec![Ok(item)]).await;
     let mut words = words.map_err(|error| match error {
         LinkError::Refused(refused) => Refusal::plain(refused.code()),
         LinkError::Storage(error) => storage_refused(&error),
@@ -142,7 +143,7 @@ fn answer(id: ClientMessageId, word: Word) -> Result<Response, Refusal> {
     match word {
         Word::Accepted { receipt, admission, .. } => {
             let (status, duplicate, history_available) = match admission {
-                Admission::New => (StatusCode::CREATED, false, None),
+                Admission::New { .. } => (StatusCode::CREATED, false, None),
                 Admission::Duplicate { history_available } => (StatusCode::OK, true, Some(history_available)),
             };
             let body = AcceptAnswer {

@@ -18,7 +18,7 @@ use wire::local::SendRequest;
 
 use super::answer::mark_replayed;
 use super::call::Call;
-use crate::accept::{Item, Times, Word};
+use crate::accept::{Item, Sender, Times, Word};
 use crate::broker::{Shared, storage_refused};
 use crate::direct::{Caller, part, query, with_retry_after};
 use crate::message;
@@ -43,7 +43,8 @@ pub(super) async fn send(State(shared): State<Arc<Shared>>, call: Call) -> Resul
     };
     refuse_old_copy(&shared, &call, &id, now).await?;
     let item = Item::check(request.into_fields(id.clone())?, None, Times::of_caller(now))?;
-    let words = shared.accept().lane(Via::Broker, call.member.id, vec![Ok(item)]).await;
+    let sender = Sender { id: call.member.id, name: &call.member.name };
+    let words = shared.accept().lane(Via::Broker, sender, vec![Ok(item)]).await;
     let mut words = words.map_err(|error| match error {
         LinkError::Refused(refused) => Refusal::plain(refused.code()),
         LinkError::Storage(error) => storage_refused(&error),
@@ -87,7 +88,7 @@ fn answer(shared: &Shared, id: &ClientMessageId, word: Word) -> Result<Response,
         Word::Accepted { receipt, admission, .. } => {
             let mut response = respond::json(StatusCode::CREATED, &accepted(id, receipt));
             match admission {
-                Admission::New => shared.metrics.hub_writes.add_one(),
+                Admission::New { .. } => shared.metrics.hub_writes.add_one(),
                 Admission::Duplicate { .. } => {
                     shared.metrics.hub_replayed.add_one();
                     mark_replayed(&mut response);

@@ -49,11 +49,11 @@ pub(crate) struct Batch {
 /// Pushes until the link must end.
 pub(crate) async fn push<C: Cargo>(ctx: &Ctx) -> End {
     let pushed = C::window(ctx);
-    let mut committed = ctx.shared.ledger.committed();
+    let mut stirred = ctx.shared.ledger.stirred();
     let mut quiet_until = Instant::now();
     loop {
         // Before the read: what was committed by now will be seen by it.
-        committed.mark_unchanged();
+        stirred.mark_unchanged();
         let (room, unacked) = pushed.state();
         if room > 0 {
             let limit = room.min(limits::FRAME_MESSAGES_MAX);
@@ -76,7 +76,7 @@ pub(crate) async fn push<C: Cargo>(ctx: &Ctx) -> End {
         let poll_at = Instant::now() + limits::SAFETY_POLL_EVERY;
         tokio::select! {
             // A full window reads nothing, so commits need not wake it.
-            changed = committed.changed(), if room > 0 => {
+            changed = stirred.changed(), if room > 0 => {
                 if changed.is_err() {
                     return End::Unavailable;
                 }

@@ -10,7 +10,7 @@ use wire::{ErrorBody, MessageFields, Refused};
 use super::end::End;
 use super::lanes::{Lanes, Turn};
 use super::session::Ctx;
-use crate::accept::{Item, Times, Word};
+use crate::accept::{Item, Sender, Times, Word};
 
 /// Who sends where, as asked.
 pub(crate) type Lane = (MemberId, String);
@@ -64,7 +64,7 @@ impl Frame {
         let words = match &self.name {
             Some(name) => {
                 let items = self.messages.iter().map(|raw| check(raw, name, &self.lane)).collect();
-                ctx.shared.accept().lane(ctx.via(), self.sender, items).await?
+                ctx.shared.accept().lane(ctx.via(), Sender { id: self.sender, name }, items).await?
             }
             None => vec![Word::Refused(Refused::plain(ErrorCode::NotAtHome)); self.rows.len()],
         };
@@ -101,7 +101,7 @@ fn outcome(word: Word) -> SendOutcome {
     match word {
         Word::Accepted { fingerprint, receipt, admission } => {
             let (status, duplicate, history_available) = match admission {
-                Admission::New => (201, false, true),
+                Admission::New { .. } => (201, false, true),
                 Admission::Duplicate { history_available } => (200, true, history_available),
             };
             SendOutcome::Accepted(AcceptedRow {

@@ -22,7 +22,7 @@ const SETTLE_TRIES: u32 = 4;
 
 /// Pushes until the broker stops.
 pub(crate) async fn keep(shared: Arc<Shared>) {
-    let mut committed = shared.ledger.committed();
+    let mut stirred = shared.ledger.stirred();
     let mut calls = JoinSet::new();
     let mut is_well = true;
     while !shared.stop.is_cancelled() {
@@ -38,7 +38,7 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
         }
         tokio::select! {
             () = shared.stop.cancelled() => break,
-            Ok(()) = committed.changed() => {}
+            Ok(()) = stirred.changed() => {}
             Some(_) = calls.join_next() => {}
             () = sleep(limits::SAFETY_POLL_EVERY) => {}
         }

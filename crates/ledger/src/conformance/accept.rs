@@ -151,7 +151,7 @@ pub async fn an_id_twice_in_one_frame_is_one_message(bench: impl Bench) {
     let frame =
         vec![text("#t", "a", "hi"), text("#t", "a", "hi"), text("#t", "a", "ho"), text("#t", "b", "hu")];
     let outcomes = send(&*ledger, &jane, frame).await;
-    let Outcome::Admitted { receipt, admission: Admission::New } = outcomes[0] else {
+    let Outcome::Admitted { receipt, admission: Admission::New { .. } } = outcomes[0] else {
         panic!("the first copy is accepted, not {:?}", outcomes[0]);
     };
     let admission = Admission::Duplicate { history_available: true };
@@ -168,7 +168,7 @@ pub async fn an_id_refused_and_repeated_in_one_frame_gets_its_own_turn(bench: im
     let bad = mentioning(text("#t", "a", "hi"), &["nobody"]);
     let outcomes = send(&*ledger, &jane, vec![bad, text("#t", "a", "hi")]).await;
     assert!(matches!(&outcomes[0], Outcome::Refused(refusal) if refusal.code == ErrorCode::MentionUnknown));
-    assert!(matches!(outcomes[1], Outcome::Admitted { admission: Admission::New, .. }));
+    assert!(matches!(outcomes[1], Outcome::Admitted { admission: Admission::New { .. }, .. }));
 }
 
 pub async fn topic_recipients_are_subscribers_and_mentioned_without_the_sender(bench: impl Bench) {

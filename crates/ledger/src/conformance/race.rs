@@ -34,7 +34,7 @@ pub async fn sixty_four_copies_of_one_id_are_one_message(bench: impl Bench) {
     let (mut new, mut receipts) = (0, BTreeSet::new());
     for outcome in outcomes {
         let Outcome::Admitted { receipt, admission } = outcome else { panic!("admitted, not {outcome:?}") };
-        new += usize::from(admission == Admission::New);
+        new += usize::from(admission.is_new());
         receipts.insert(receipt.broker_message_id);
     }
     assert_eq!((new, receipts.len()), (1, 1));
@@ -52,7 +52,7 @@ pub async fn sixty_four_texts_under_one_id_are_one_message(bench: impl Bench) {
     let mut new = Vec::new();
     for outcome in &outcomes {
         match outcome {
-            Outcome::Admitted { receipt, admission: Admission::New } => new.push(*receipt),
+            Outcome::Admitted { receipt, admission: Admission::New { .. } } => new.push(*receipt),
             Outcome::Admitted { .. } => {}
             Outcome::Refused(refusal) => assert_eq!(refusal.code, ErrorCode::IdempotencyKeyReused),
             Outcome::NotTried => panic!("a frame of one message is always tried"),

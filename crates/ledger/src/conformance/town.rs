@@ -171,7 +171,7 @@ pub async fn send(ledger: &dyn Ledger, from: &Home, messages: Vec<Submission>) -
 /// Hands one message in and expects it to be accepted now.
 pub async fn accepted(ledger: &dyn Ledger, from: &Home, message: Submission) -> BrokerReceipt {
     match send(ledger, from, vec![message]).await.remove(0) {
-        Outcome::Admitted { receipt, admission: Admission::New } => receipt,
+        Outcome::Admitted { receipt, admission: Admission::New { .. } } => receipt,
         other => panic!("to be accepted now, not {other:?}"),
     }
 }

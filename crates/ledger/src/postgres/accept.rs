@@ -22,7 +22,7 @@ use model::{MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, Topic
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::row::{at, at_option, bound, bytes, count, id, text};
+use super::row::{at, at_option, bound, bytes, count, epoch, id, text};
 use super::session::{Core, Mode, Tx};
 use super::trouble::PostgresError;
 use super::write::Columns;
@@ -257,6 +257,7 @@ pub(super) fn log_facts(row: &Row, first: usize) -> Result<(LogKey, LogFacts), S
         closed: row.try_get::<_, i16>(first + 7)? != 0,
         awaiting,
         awaiting_rev: row.try_get(first + 10)?,
+        generation: epoch(row, first + 11)?,
     };
     Ok((key, facts))
 }

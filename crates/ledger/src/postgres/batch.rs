@@ -167,7 +167,7 @@ fn own(mut verdicts: Verdicts, mut lost: HashSet<MessageId>) -> Verdicts {
         if let Outcome::Admitted { receipt, admission: admission @ Admission::Duplicate { .. } } = outcome
             && lost.remove(&receipt.broker_message_id)
         {
-            *admission = Admission::New;
+            *admission = Admission::New { generation: None };
         }
     }
     verdicts
@@ -197,14 +197,14 @@ mod tests {
             admitted(1, duplicate),
             admitted(1, duplicate),
             admitted(2, duplicate),
-            admitted(3, Admission::New),
+            admitted(3, Admission::New { generation: None }),
         ])];
         let lost = HashSet::from([MessageId::from_bytes([1; 16]), MessageId::from_bytes([9; 16])]);
         let expected = vec![Ok(vec![
-            admitted(1, Admission::New),
+            admitted(1, Admission::New { generation: None }),
             admitted(1, duplicate),
             admitted(2, duplicate),
-            admitted(3, Admission::New),
+            admitted(3, Admission::New { generation: None }),
         ])];
         assert_eq!(own(verdicts, lost), expected);
     }

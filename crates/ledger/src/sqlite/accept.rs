@@ -11,6 +11,7 @@ use model::{ConversationId, MemberId, MemberName, NodeKey, NodeName, Timestamp, 
 
 use super::row::{at, at_option, change, count, first, id, one};
 use super::store::World;
+use super::write::Left;
 use super::{mesh, sql, status, write};
 use crate::desk::{Asked, Desk, LogKey, NodeFacts, Verdicts};
 use crate::rules::{LogFacts, MemberFacts, Question, empty_log};
@@ -22,7 +23,7 @@ pub(super) fn accept(
     world: &World,
     lane: &LaneSubmission,
 ) -> Result<Vec<Outcome>, LinkError> {
-    let mut verdicts = accept_all(conn, world, std::slice::from_ref(lane))?;
+    let (mut verdicts, _) = accept_all(conn, world, std::slice::from_ref(lane))?;
     Ok(verdicts.remove(0)?)
 }
 
@@ -30,7 +31,7 @@ pub(super) fn accept_all(
     conn: &Connection,
     world: &World,
     frames: &[LaneSubmission],
-) -> Result<Verdicts, StorageError> {
+) -> Result<(Verdicts, Left), StorageError> {
     let now = world.now();
     let mut desk = read(conn, now, frames)?;
     let window = desk.policies.dedupe;
@@ -47,8 +48,8 @@ pub(super) fn accept_all(
         judged = desk.judge(frames, &*world.entropy);
     }
     judged.entries.iter().for_each(|entry| world.regressions.note(now, entry.receipt.accepted_at));
-    write::rows(conn, &judged, created, window)?;
-    Ok(judged.frames)
+    let left = write::rows(conn, &judged, created, window)?;
+    Ok((judged.frames, left))
 }
 
 /// Everything the verdicts depend on but the direct conversations, which have no name to be found by.
@@ -182,5 +183,6 @@ fn log_facts(row: &Row<'_>) -> ::sqlite::rusqlite::Result<LogFacts> {
         closed: row.get(4)?,
         awaiting: question,
         awaiting_rev: row.get(7)?,
+        generation: row.get(8)?,
     })
 }

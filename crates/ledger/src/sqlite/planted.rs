@@ -14,7 +14,7 @@ use super::accept;
 use super::row::{change, one};
 use super::sql;
 use super::store::World;
-use crate::types::accept::{Admission, LaneSubmission, Outcome};
+use crate::types::accept::{LaneSubmission, Outcome};
 use crate::{LinkError, StorageError};
 
 /// Columns of `dedupe`.
@@ -32,7 +32,7 @@ pub(super) fn accept_without_ids(
     let outcomes = accept::accept(conn, world, lane)?;
     let mut lifted = Vec::new();
     for (message, outcome) in lane.messages.iter().zip(&outcomes) {
-        if matches!(outcome, Outcome::Admitted { admission: Admission::New, .. }) {
+        if matches!(outcome, Outcome::Admitted { admission, .. } if admission.is_new()) {
             let key = params![lane.sender.as_bytes(), message.client_message_id.as_str()];
             let row = one(conn, sql!("dedupe_lift"), key, |row| {
                 (0..COLUMNS).map(|column| row.get(column)).collect()

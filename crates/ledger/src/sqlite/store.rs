@@ -31,6 +31,7 @@ pub struct SqliteLedger {
     db: Db,
     world: World,
     committed: watch::Sender<()>,
+    stirred: watch::Sender<()>,
     accepts: Accepts,
     look_ups: LookUps,
     tokens: Tokens,
@@ -44,6 +45,10 @@ impl Ledger for SqliteLedger {
 
     fn committed(&self) -> watch::Receiver<()> {
         self.committed.subscribe()
+    }
+
+    fn stirred(&self) -> watch::Receiver<()> {
+        self.stirred.subscribe()
     }
 
     fn is_shared(&self) -> bool {

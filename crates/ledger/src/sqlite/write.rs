@@ -16,13 +16,21 @@ use crate::desk::{Entry, Judged, LogKey};
 use crate::rules::{Target, forgotten_at};
 use crate::types::read::ConversationKind;
 
+/// What a batch left behind, beside longer logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// A delivery, a mention or a question that somebody has to see to.
+    Work,
+    Nothing,
+}
+
 /// Writes everything. `created` are the topics this batch made: the first to write there is subscribed.
 pub(super) fn rows(
     conn: &Connection,
     judged: &Judged<'_>,
     mut created: HashSet<TopicName>,
     window: DedupeWindow,
-) -> Result<(), StorageError> {
+) -> Result<Left, StorageError> {
     for entry in &judged.entries {
         if let LogKey::Topic(name) = &entry.log
             && created.remove(name)
@@ -32,8 +40,16 @@ pub(super) fn rows(
     }
     dedupe(conn, judged, window)?;
     let numbers = messages(conn, judged, window)?;
-    deliveries(conn, judged, &numbers)?;
-    heads(conn, judged)
+    let delivered = deliveries(conn, judged, &numbers)?;
+    heads(conn, judged)?;
+    let left = delivered > 0 || !judged.edges.is_empty() || judged.entries.iter().any(Entry::names_somebody);
+    Ok(if left { Left::Work } else { Left::Nothing })
+}
+
+impl Entry<'_> {
+    fn names_somebody(&self) -> bool {
+        matches!(self.plan.target, Target::Dm { .. }) || !self.plan.mentioned.is_empty()
+    }
 }
 
 fn log(judged: &Judged<'_>, key: &LogKey) -> i64 {
@@ -89,14 +105,16 @@ fn messages(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Res
     Ok(numbers)
 }
 
-fn deliveries(conn: &Connection, judged: &Judged<'_>, numbers: &[i64]) -> Result<(), StorageError> {
+/// How many subscribers' rows there are.
+fn deliveries(conn: &Connection, judged: &Judged<'_>, numbers: &[i64]) -> Result<usize, StorageError> {
+    let mut delivered = 0;
     let topics = judged.logs.iter().filter(|(key, _)| matches!(key, LogKey::Topic(_)));
     let mut mail = Mail::to(conn, topics.map(|(_, log)| log.number))?;
     // One writer draws the numbers: between the first and the last stands this batch and nothing else.
     if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
-        change(conn, sql!("delivery_to_subscribers"), [first, last])?;
+        delivered += change(conn, sql!("delivery_to_subscribers"), [first, last])?;
         if mail.has_hosted() {
-            change(conn, sql!("delivery_to_hosted"), [first, last])?;
+            delivered += change(conn, sql!("delivery_to_hosted"), [first, last])?;
         }
     }
     for (entry, number) in judged.entries.iter().zip(numbers) {
@@ -108,7 +126,8 @@ fn deliveries(conn: &Connection, judged: &Judged<'_>, numbers: &[i64]) -> Result
             Target::Dm { peer, .. } => direct(conn, entry, peer.number, *number, &mut mail)?,
         }
     }
-    mail.write(conn)
+    mail.write(conn)?;
+    Ok(delivered)
 }
 
 fn mentioned(conn: &Connection, entry: &Entry<'_>, number: i64, mail: &mut Mail) -> Result<(), StorageError> {

@@ -1,7 +1,7 @@
 //! Handing messages to the ledger, and its word on each.
 
 use model::outbox::BrokerReceipt;
-use model::{ClientMessageId, ErrorCode, Fingerprint, MemberId, MemberName, Timestamp, To};
+use model::{ClientMessageId, Epoch, ErrorCode, Fingerprint, MemberId, MemberName, Timestamp, To};
 
 use super::wayin::Link;
 
@@ -66,12 +66,22 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// This one.
-    New,
+    New {
+        /// The generation of its log, where the transaction that wrote it is known to have read it.
+        generation: Option<Epoch>,
+    },
     /// An earlier one.
     Duplicate {
         /// Whether the message row still exists.
         history_available: bool,
     },
+}
+
+impl Admission {
+    /// Whether this copy was committed, and no earlier one.
+    pub const fn is_new(self) -> bool {
+        matches!(self, Admission::New { .. })
+    }
 }
 
 /// Why a message was not accepted.

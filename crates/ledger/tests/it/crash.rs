@@ -175,7 +175,10 @@ async fn ce12_a_crash_around_a_join_locks_nobody_out() {
                 Home { link: joined.link, person: joined.person, key: town::key("jane") }
             };
             let outcome = town::send(&*ledger, &jane, vec![town::text("#t", "a", "hi")]).await.remove(0);
-            assert!(matches!(outcome, Outcome::Admitted { admission: Admission::New, .. }), "{outcome:?}");
+            assert!(
+                matches!(outcome, Outcome::Admitted { admission: Admission::New { .. }, .. }),
+                "{outcome:?}"
+            );
         }
     }
 }

@@ -1,2 +1,2 @@
-SELECT topic, lo, hi, number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev
+SELECT topic, lo, hi, number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev, epoch
 FROM conversation WHERE topic = ANY ($1::text[])

@@ -1,2 +1,2 @@
-SELECT number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev
+SELECT number, id, head_seq, head_ts_us, state, awaiting_seq, awaiting_by, awaiting_rev, epoch
 FROM conversation WHERE lo = ?1 AND hi = ?2

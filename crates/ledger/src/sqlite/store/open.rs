@@ -42,7 +42,8 @@ impl SqliteLedger {
     pub fn with(db: Db, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         let world = World { clock, entropy, regressions: Regressions::new() };
         let (accepts, look_ups) = (run::accepts(&world), run::look_ups());
-        Self { db, world, committed: watch::Sender::new(()), accepts, look_ups, tokens: Tokens::default() }
+        let (committed, stirred) = (watch::Sender::new(()), watch::Sender::new(()));
+        Self { db, world, committed, stirred, accepts, look_ups, tokens: Tokens::default() }
     }
 
     /// The engine, for its counters and for closing it.

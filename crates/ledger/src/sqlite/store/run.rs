@@ -6,6 +6,7 @@ use model::admission::Known;
 use model::{ClientMessageId, MemberId, Timestamp};
 
 use super::super::janitor::{self, AuditAt};
+use super::super::write::Left;
 use super::super::{accept, hub, planted, status, token};
 use super::{SqliteLedger, World};
 use crate::{
@@ -14,9 +15,12 @@ use crate::{
 };
 
 /// Accepts of many callers are one job: read once, judged together, written table by table.
-pub(super) type Accepts = Gathering<LaneSubmission, Result<Vec<Outcome>, LinkRefused>, StorageError>;
+pub(super) type Accepts = Gathering<LaneSubmission, Judged, StorageError>;
 /// Look-ups of ids (B0) of many callers are one read.
 pub(super) type LookUps = Gathering<LookUp, Vec<Option<Known>>, StorageError>;
+
+/// The word on one lane, and what its batch left behind.
+pub(super) type Judged = (Result<Vec<Outcome>, LinkRefused>, Left);
 
 /// Some ids of one sender.
 pub(super) struct LookUp {
@@ -27,7 +31,8 @@ pub(super) struct LookUp {
 pub(super) fn accepts(world: &World) -> Accepts {
     let world = world.clone();
     Gathering::new("ledger.accept", move |conn, lanes: &[LaneSubmission]| {
-        accept::accept_all(conn, &world, lanes)
+        let (verdicts, left) = accept::accept_all(conn, &world, lanes)?;
+        Ok(verdicts.into_iter().map(|verdict| (verdict, left)).collect())
     })
 }
 
@@ -45,8 +50,8 @@ fn known(conn: &Connection, asked: &LookUp) -> Result<Vec<Option<Known>>, Storag
 
 impl SqliteLedger {
     pub(super) async fn accept_gathered(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
-        let verdict = self.db.write_gathered(&self.accepts, lane).await?;
-        self.committed.send_replace(());
+        let (verdict, left) = self.db.write_gathered(&self.accepts, lane).await?;
+        self.tell(left);
         Ok(verdict?)
     }
 
@@ -78,8 +83,16 @@ impl SqliteLedger {
     {
         let world = self.world.clone();
         let written = self.db.write(name, move |conn| job(conn, &world)).await?;
-        self.committed.send_replace(());
+        self.tell(Left::Work);
         Ok(written)
+    }
+
+    fn tell(&self, left: Left) {
+        self.committed.send_replace(());
+        match left {
+            Left::Work => drop(self.stirred.send_replace(())),
+            Left::Nothing => {}
+        }
     }
 
     /// The token that `hash` was made of, as it was looked up last or as it is now.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ledger::conformance::town::{self, Home};
-use ledger::{Admission, Ledger, MeshSetup, Outcome, PostgresLedger, Role, SecretHash};
+use ledger::{Ledger, MeshSetup, Outcome, PostgresLedger, Role, SecretHash};
 use testkit::postgres::Database;
 use testkit::stopwatch::Stopwatch;
 use tokio::task::JoinSet;
@@ -47,7 +47,7 @@ async fn one_id_at_two_brokers_at_once_is_one_message() {
             let Outcome::Admitted { receipt, admission } = outcome else {
                 panic!("admitted, not {outcome:?}")
             };
-            new += usize::from(admission == Admission::New);
+            new += usize::from(admission.is_new());
             ids.insert(receipt.broker_message_id);
         }
         assert_eq!((new, ids.len()), (1, 1), "round {round}");
