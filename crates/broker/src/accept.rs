@@ -148,7 +148,9 @@ impl Accept<'_> {
         }
         answers.resize(items.len(), Word::NotTried);
         if few_follow {
-            // Those who follow on this thread are next: they need not wait until the answer is written.
+            // Those who follow on this thread need not wait until the answer is written: first whoever follows is asked,
+            // then whoever writes to its socket.
+            yield_now().await;
             yield_now().await;
         }
         Ok(answers)
@@ -170,7 +172,7 @@ impl Accept<'_> {
             created_at: receipt.accepted_at,
             envelope: item.envelope().to_vec(),
         };
-        self.rooms.committed(receipt.conversation, epoch, row)
+        self.rooms.committed(receipt.conversation, (epoch, receipt.history_id), row)
     }
 
     /// No refund: a unit taken for a message that the transaction refuses for good is spent, and counted.

@@ -184,7 +184,8 @@ impl Engine {
         gathering.ask(&line, question, |job| self.submit_write(job))
     }
 
-    /// [`Engine::read_here`] for one of many callers: those who find no connection free wait together.
+    /// [`Engine::read_here`] for one of many callers: those who find no connection free wait together. A lone caller
+    /// reads where it writes: every other connection forgets its pages at every commit.
     pub(crate) fn ask_reader<Q, A, E>(
         &self,
         gathering: &Gathering<Q, A, E>,
@@ -196,6 +197,11 @@ impl Engine {
         E: From<StorageError> + Send + 'static,
     {
         let line = self.line(|gauges| &gauges.reads_waiting, self.bounds.read_queue_max);
+        if let Some(mut writer) = self.writer_for_one() {
+            let (job, answer) = gathering.alone(&line, question);
+            self.read_alone(&mut writer, job);
+            return Ok(answer);
+        }
         if let Some(mut reader) = self.free_here() {
             let (job, answer) = gathering.alone(&line, question);
             self.run_here(&mut reader, job);
@@ -208,6 +214,14 @@ impl Engine {
     fn free_here(&self) -> Option<MutexGuard<'_, Option<Reader>>> {
         let Place::Threads { here, .. } = &self.place else { return None };
         here.iter().find_map(free)
+    }
+
+    fn read_alone(&self, writer: &mut Option<Writer>, job: Box<dyn Job>) {
+        self.gauges.reads_waiting.fetch_add(1, Relaxed);
+        match writer {
+            Some(writer) => writer.read(job),
+            None => unreachable!("only a writer that is there is free"),
+        }
     }
 
     fn run_here(&self, reader: &mut Option<Reader>, job: Box<dyn Job>) {

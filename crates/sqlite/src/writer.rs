@@ -18,6 +18,7 @@ use crate::wait::now;
 use crate::{Bounds, OpenError, StorageError, fault, scene};
 
 const BEGIN: &str = "BEGIN IMMEDIATE";
+const READ: &str = "BEGIN";
 const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 const SAVE: &str = "SAVEPOINT job";
@@ -112,6 +113,18 @@ impl Writer {
         for mut job in self.batch.drain(..) {
             job.answer(end.clone());
         }
+    }
+
+    /// Runs a small read in a transaction of its own and answers it.
+    pub(crate) fn read(&self, mut job: Box<dyn Job>) {
+        self.gauges.reads_waiting.fetch_sub(1, Relaxed);
+        let begun = self.execute(READ);
+        if begun.is_ok() {
+            scene::within(&self.path, || job.run(&self.conn, Undo::Transaction));
+        }
+        self.roll_back();
+        self.gauges.reads.fetch_add(1, Relaxed);
+        job.answer(begun);
     }
 
     /// A last copy of the whole log, so that the file stands alone; then the connection goes. After a

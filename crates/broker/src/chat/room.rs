@@ -1,8 +1,8 @@
 //! The end of a followed log, shared by everyone in this process who follows it.
 //!
-//! - Whoever committed a row here hands it to the room, which takes it if it has the one before; else, and for what others
-//!   committed, one task reads the log for all. A row is written as text once, and rows as frames once for all who are at
-//!   the same place and call the log alike.
+//! - One task reads the log for all. Where a few follow, whoever committed a row hands it to the room, which takes it if it
+//!   has the one before. A row is written as text once, and rows as frames once for all who are at the same place and call
+//!   the log alike.
 //! - Rows of a log are numbered without gaps, so that a follower's number says which rows it has not had: they are
 //!   here, or the follower is further back than the room reaches and reads the ledger.
 //! - A room holds what was committed and nothing else; it may be dropped at any instant.
@@ -65,8 +65,6 @@ struct Tail {
     bytes: usize,
     /// Handed out last, with the log's end at that time.
     spans: VecDeque<(u64, Arc<Span>)>,
-    /// The log may have rows that the room was not handed.
-    behind: bool,
     over: bool,
 }
 
@@ -96,22 +94,21 @@ impl Rooms {
     /// Something happened to the log that the room has to read. Answers whether a few follow it.
     pub(crate) fn ring(&self, conversation: ConversationId) -> bool {
         let Some(room) = self.get(conversation) else { return false };
-        lock(&room.tail).behind = true;
         room.bell.notify_one();
         pause_after(room.followers()).is_zero()
     }
 
-    /// A row was committed to the log, in its generation `epoch`. Answers whether a few follow it, who are told at once.
+    /// A row was committed to the log, as number `seq` of its generation `epoch`. Answers whether a few follow it, who are told at once.
     pub(crate) fn committed(
         &self,
         conversation: ConversationId,
-        epoch: Epoch,
+        (epoch, seq): (Epoch, u64),
         row: impl FnOnce() -> HistoryRow,
     ) -> bool {
         let Some(room) = self.get(conversation) else { return false };
-        let taken = room.take(epoch, &row());
         let few = pause_after(room.followers()).is_zero();
-        if taken && few {
+        // What a crowd is told of is read together: commits that come together are handed over in any order.
+        if few && room.take(epoch, seq, row) {
             room.changed.send_replace(());
         } else {
             room.bell.notify_one();
@@ -182,20 +179,16 @@ impl Room {
         lock(&self.tail).end
     }
 
-    /// Takes a committed row behind the one before it. Answers whether the room has it now; if not, it has to read.
-    fn take(&self, epoch: Epoch, row: &HistoryRow) -> bool {
-        let row = Arc::new(Row::new(self.conversation, epoch, row));
+    /// Takes a committed row if it has the one before it. Answers whether it has it now.
+    fn take(&self, epoch: Epoch, seq: u64, row: impl FnOnce() -> HistoryRow) -> bool {
         let mut tail = lock(&self.tail);
-        if tail.has(&row) {
-            return true;
+        if tail.over || tail.end.epoch != epoch || tail.end.seq + 1 < seq {
+            return false;
         }
-        let follows = !tail.over && tail.end.epoch == epoch && tail.end.seq + 1 == row.place.seq;
-        if follows {
-            tail.add(row);
-        } else {
-            tail.behind = true;
+        if tail.end.seq < seq {
+            tail.add(Arc::new(Row::new(self.conversation, epoch, &row())));
         }
-        follows
+        true
     }
 
     /// Adds rows that were read, but for those that were handed over meanwhile.
@@ -206,16 +199,11 @@ impl Room {
         let new: Vec<_> = rows.into_iter().filter(|row| !tail.has(row)).collect();
         if new.first().is_some_and(|first| first.place.seq != tail.end.seq + 1) {
             // Rows were pruned before the room read its first: what it has does not lead up to these.
-            *tail = Tail { behind: tail.behind, ..Tail::at(tail.end) };
+            *tail = Tail::at(tail.end);
         }
         new.into_iter().for_each(|row| tail.add(row));
         drop(tail);
         self.changed.send_replace(());
-    }
-
-    /// Whether the log has to be read; from now on it is known to be.
-    fn falls_behind(&self) -> bool {
-        std::mem::take(&mut lock(&self.tail).behind)
     }
 
     /// The log is not what it was: whoever follows it asks the ledger.
@@ -230,7 +218,7 @@ impl Room {
 
 impl Tail {
     fn at(end: Place) -> Self {
-        Self { end, rows: VecDeque::new(), bytes: 0, spans: VecDeque::new(), behind: false, over: false }
+        Self { end, rows: VecDeque::new(), bytes: 0, spans: VecDeque::new(), over: false }
     }
 
     /// Whether it had the row before.
@@ -285,39 +273,29 @@ impl Drop for Room {
     }
 }
 
-/// Keeps a room at the end of its log as long as anybody is in it: reads what it was not handed, and tells a crowd of
-/// what it was.
+/// Reads the log for a room as long as anybody is in it.
 async fn keep(shared: Arc<Shared>, room: Weak<Room>, bell: Arc<Notify>) {
-    let mut behind = true;
     while !shared.stop.is_cancelled() {
-        let looked = if behind { read(&shared, &room).await } else { Looked::AtHanded };
+        let looked = read(&shared, &room).await;
         let Some(open) = room.upgrade() else { return };
-        match looked {
-            Looked::AtHanded => drop(open.changed.send_replace(())),
-            Looked::AtRows | Looked::AtMoreRows | Looked::AtNothing => {}
-            Looked::AtItsEnd => return open.close(),
+        if looked == Looked::AtItsEnd {
+            return open.close();
         }
         let pause = pause_after(open.followers());
         drop(open);
         if looked != Looked::AtNothing && !pause.is_zero() {
             sleep(pause).await;
         }
-        if looked == Looked::AtMoreRows {
-            continue;
-        }
         // Whatever was committed after the look has rung the bell, which keeps it.
-        let rung = wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
-        let Some(open) = room.upgrade() else { return };
-        behind = open.falls_behind() || !rung;
+        if looked != Looked::AtMoreRows {
+            wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
+        }
     }
 }
 
 /// What a look at the log has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looked {
-    /// Rows that the room was handed and has not told of.
-    AtHanded,
-    /// Rows that were read, to the last.
     AtRows,
     /// Some are left to be read.
     AtMoreRows,
@@ -344,9 +322,6 @@ async fn read(shared: &Shared, room: &Weak<Room>) -> Looked {
         Ok(None) | Err(HistoryError::InvalidCursor | HistoryError::CursorExpired { .. }) => Looked::AtItsEnd,
         Err(HistoryError::Storage(error)) => {
             tracing::warn!(%error, "a followed log was not read; it is tried again");
-            if let Some(open) = room.upgrade() {
-                lock(&open.tail).behind = true;
-            }
             Looked::AtNothing
         }
     }
@@ -361,11 +336,10 @@ fn pause_after(followers: usize) -> Duration {
     limits::HAND_OVER_PAUSE_EACH.saturating_mul(each).min(limits::HAND_OVER_PAUSE_MAX)
 }
 
-/// Whether the bell rang, and not only the time passed.
-async fn wait(bell: &Notify, shared: &Shared, most: Duration) -> bool {
+async fn wait(bell: &Notify, shared: &Shared, most: Duration) {
     tokio::select! {
-        rung = timeout(most, bell.notified()) => rung.is_ok(),
-        () = shared.stop.cancelled() => false,
+        _ = timeout(most, bell.notified()) => {}
+        () = shared.stop.cancelled() => {}
     }
 }
 
