@@ -90,7 +90,7 @@ impl SqliteLedger {
     fn tell(&self, left: Left) {
         self.committed.send_replace(());
         match left {
-            Left::Work => drop(self.stirred.send_replace(())),
+            Left::Work => self.stirred.send_replace(()),
             Left::Nothing => {}
         }
     }
