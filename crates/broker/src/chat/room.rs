@@ -278,16 +278,16 @@ async fn keep(shared: Arc<Shared>, room: Weak<Room>, bell: Arc<Notify>) {
     while !shared.stop.is_cancelled() {
         let looked = read(&shared, &room).await;
         let Some(open) = room.upgrade() else { return };
-        if looked == Looked::AtItsEnd {
+        if looked == Looked::Over {
             return open.close();
         }
         let pause = pause_after(open.followers());
         drop(open);
-        if looked != Looked::AtNothing && !pause.is_zero() {
+        if looked != Looked::Nothing && !pause.is_zero() {
             sleep(pause).await;
         }
         // Whatever was committed after the look has rung the bell, which keeps it.
-        if looked != Looked::AtMoreRows {
+        if looked != Looked::MoreRows {
             wait(&bell, &shared, limits::SAFETY_POLL_EVERY).await;
         }
     }
@@ -296,33 +296,33 @@ async fn keep(shared: Arc<Shared>, room: Weak<Room>, bell: Arc<Notify>) {
 /// What a look at the log has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looked {
-    AtRows,
+    Rows,
     /// Some are left to be read.
-    AtMoreRows,
+    MoreRows,
     /// It is as long as it was, or could not be read.
-    AtNothing,
+    Nothing,
     /// It is not what it was.
-    AtItsEnd,
+    Over,
 }
 
 /// Reads on from where the room ends.
 async fn read(shared: &Shared, room: &Weak<Room>) -> Looked {
-    let Some(open) = room.upgrade() else { return Looked::AtNothing };
+    let Some(open) = room.upgrade() else { return Looked::Nothing };
     let (conversation, end) = (open.conversation, open.end());
     drop(open);
     let read = shared.ledger.follow(conversation, Follower::Broker, end.cursor, limits::CATCH_UP_ROWS);
     match read.await {
-        Ok(Some(followed)) if followed.rows.is_empty() => Looked::AtNothing,
+        Ok(Some(followed)) if followed.rows.is_empty() => Looked::Nothing,
         Ok(Some(followed)) => {
             if let Some(open) = room.upgrade() {
                 open.push(followed.epoch, &followed.rows);
             }
-            if followed.has_more { Looked::AtMoreRows } else { Looked::AtRows }
+            if followed.has_more { Looked::MoreRows } else { Looked::Rows }
         }
-        Ok(None) | Err(HistoryError::InvalidCursor | HistoryError::CursorExpired { .. }) => Looked::AtItsEnd,
+        Ok(None) | Err(HistoryError::InvalidCursor | HistoryError::CursorExpired { .. }) => Looked::Over,
         Err(HistoryError::Storage(error)) => {
             tracing::warn!(%error, "a followed log was not read; it is tried again");
-            Looked::AtNothing
+            Looked::Nothing
         }
     }
 }
