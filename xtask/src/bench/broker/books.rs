@@ -131,7 +131,7 @@ impl Caller for Sender {
 fn admitted(outcomes: &[Outcome]) -> anyhow::Result<()> {
     for outcome in outcomes {
         match outcome {
-            Outcome::Admitted { admission: Admission::New, .. } => {}
+            Outcome::Admitted { admission: Admission::New { .. }, .. } => {}
             Outcome::Admitted { .. } | Outcome::Refused(_) | Outcome::NotTried => {
                 bail!("a new message was answered {outcome:?}")
             }
