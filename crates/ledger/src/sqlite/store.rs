@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use self::run::{Accepts, LookUp, LookUps};
 use self::tokens::Tokens;
 use super::{
-    accept, chat, explain, history, hub, janitor, join, link, list, manage, mesh, planted, push, signin,
-    status, token, wayin, webhook, window,
+    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token, wayin,
+    webhook, window,
 };
 use crate::*;
 
@@ -141,14 +141,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
-        if crate::planted::planted(crate::planted::DEDUPE_OWN_TRANSACTION) {
-            return self.accept_in_two_transactions(lane).await;
-        }
-        if crate::planted::reads_by_time() {
-            let world = planted::on_arrival(&self.world).await;
-            return self.write("ledger.accept", move |conn, _| accept::accept(conn, &world, &lane)).await;
-        }
-        self.accept_gathered(lane).await
+        self.accept_lane(lane).await
     }
 
     async fn known_all(

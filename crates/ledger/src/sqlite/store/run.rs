@@ -49,7 +49,19 @@ fn known(conn: &Connection, asked: &LookUp) -> Result<Vec<Option<Known>>, Storag
 }
 
 impl SqliteLedger {
-    pub(super) async fn accept_gathered(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
+    /// Accepts, or does what a planted bug does instead.
+    pub(super) async fn accept_lane(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
+        if crate::planted::planted(crate::planted::DEDUPE_OWN_TRANSACTION) {
+            return self.accept_in_two_transactions(lane).await;
+        }
+        if crate::planted::reads_by_time() {
+            let world = planted::on_arrival(&self.world).await;
+            return self.write("ledger.accept", move |conn, _| accept::accept(conn, &world, &lane)).await;
+        }
+        self.accept_gathered(lane).await
+    }
+
+    async fn accept_gathered(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
         let (verdict, left) = self.db.write_gathered(&self.accepts, lane).await?;
         self.tell(left);
         Ok(verdict?)
@@ -122,10 +134,7 @@ impl SqliteLedger {
         Ok(orphans)
     }
 
-    pub(super) async fn accept_in_two_transactions(
-        &self,
-        lane: LaneSubmission,
-    ) -> Result<Vec<Outcome>, LinkError> {
+    async fn accept_in_two_transactions(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
         let accept = move |conn: &Connection, world: &World| planted::accept_without_ids(conn, world, &lane);
         let (outcomes, lifted) = self.write("ledger.accept", accept).await?;
         self.write("ledger.accept_ids", move |conn, _| planted::write_ids(conn, lifted)).await?;
