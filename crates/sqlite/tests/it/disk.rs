@@ -247,7 +247,7 @@ fn life(folder: &TempDir, kind: Kind, trouble: Trouble, spare: u64) -> Option<Ve
     disk.fail_once(kind, trouble, spare);
     let mut answered = Vec::new();
     if let Ok(db) = Db::open(options.bounds(busy_log())) {
-        for n in 0..16 {
+        for n in 0..24 {
             let word = format!("word {n}");
             if db.write_blocking("add", add(&word)).is_ok() {
                 answered.push(word);
