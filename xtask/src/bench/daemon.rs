@@ -119,7 +119,7 @@ fn measure(runtime: &Runtime, request: &Request<'_>, peers: &Peers<'_>) -> anyho
             measuring(format_args!("round {} of {times}: {} callers, {} B", number + 1, load.0, load.1));
             for side in Side::ALL.into_iter().filter(|side| side.carries(load)) {
                 if load.1 >= LARGE_BYTES && !request.quick {
-                    runtime.block_on(tokio::time::sleep(REST));
+                    runtime.block_on(async { tokio::time::sleep(REST).await });
                 }
                 let measured = measure_one(runtime, request, peers, side, load, number);
                 let measured = measured.with_context(|| format!("{}, {load:?}", side.name()))?;
