@@ -98,7 +98,8 @@ impl Rooms {
         pause_after(room.followers()).is_zero()
     }
 
-    /// A row was committed to the log, as number `seq` of its generation `epoch`. Answers whether a few follow it, who are told at once.
+    /// A row was committed to the log, as number `seq` of its generation `epoch`. Answers whether a few follow it, who are
+    /// told at once.
     pub(crate) fn committed(
         &self,
         conversation: ConversationId,
