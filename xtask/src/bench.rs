@@ -12,6 +12,7 @@ mod daemon;
 mod engine;
 mod limits;
 mod measured;
+mod memory;
 mod peer;
 mod relay;
 mod table;

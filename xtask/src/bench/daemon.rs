@@ -5,8 +5,8 @@
 //! turn, round by round. A ratio is the median of the rounds' own ratios: what slows the machine for some seconds
 //! slows both sides. While sends are measured the broker is away: what is measured is the accept.
 //!
-//! Disks of the cloud give a burst and then much less. Sends of 4 KiB write ten times what NATS does in the same time, so
-//! that they would pay for all that was measured before: each side of that load begins after a rest.
+//! Each side begins with memory at hand: those who write most would else wait for what a virtual machine's host has not
+//! given yet.
 
 mod door;
 mod growth;
@@ -17,13 +17,13 @@ use super::broker::same_disk;
 use super::callers::{Caller, round, runtime};
 use super::engine::engine;
 use super::limits::syncs;
+use super::memory;
 use super::peer::nats;
 use super::{Bar, Measured, Request, Row, Table, measuring, median};
 use anyhow::Context;
 use door::Ids;
 use place::Place;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Odd, so that a median is a measured value.
@@ -68,11 +68,6 @@ impl Side {
     }
 }
 
-/// Before each side of a load with large bodies; long enough for a disk to give a burst again.
-const REST: Duration = Duration::from_secs(15);
-/// Bodies from this size on are large.
-const LARGE_BYTES: usize = 4096;
-
 type Load = (usize, usize);
 type Rounds = BTreeMap<(Side, Load), Vec<Measured>>;
 
@@ -94,7 +89,6 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Table> {
     if let Err(why) = &nats {
         table.push(Row::not_run(Side::Nats.name(), format!("{why:#}")));
     }
-    table.push(Row::measured("rest before each side at 4096 B", REST.as_secs_f64(), "s"));
     ratios(&mut table, &rounds);
     drop(nats);
     place.drain(&mut table)?;
@@ -118,8 +112,8 @@ fn measure(runtime: &Runtime, request: &Request<'_>, peers: &Peers<'_>) -> anyho
         for load in LOADS {
             measuring(format_args!("round {} of {times}: {} callers, {} B", number + 1, load.0, load.1));
             for side in Side::ALL.into_iter().filter(|side| side.carries(load)) {
-                if load.1 >= LARGE_BYTES && !request.quick {
-                    runtime.block_on(async { tokio::time::sleep(REST).await });
+                if !request.quick {
+                    memory::at_hand();
                 }
                 let measured = measure_one(runtime, request, peers, side, load, number);
                 let measured = measured.with_context(|| format!("{}, {load:?}", side.name()))?;
