@@ -30,13 +30,31 @@ pub(super) struct Mail {
     audiences: HashMap<i64, Audience>,
 }
 
-/// A log's subscribers.
+/// A log's subscribers, by how a message gets to them.
 #[derive(Default)]
 struct Audience {
-    /// Who has to wait for a message.
-    waiting: Vec<i64>,
-    /// Whether the broker itself hosts one, or pushes to it.
-    hosted: bool,
+    /// Their nodes fetch it.
+    at_nodes: Vec<i64>,
+    /// Their endpoints are called.
+    pushed: Vec<i64>,
+    /// The broker hosts them: they have it at once.
+    hosted: Vec<i64>,
+}
+
+/// Whether a message goes to any subscriber but its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    pub at_nodes: bool,
+    /// Of those whom the broker serves itself.
+    pub served_here: bool,
+}
+
+impl Reach {
+    /// What either message reaches.
+    pub fn or(self, other: Reach) -> Reach {
+        let at_nodes = self.at_nodes || other.at_nodes;
+        Reach { at_nodes, served_here: self.served_here || other.served_here }
+    }
 }
 
 impl Stretch {
@@ -55,15 +73,19 @@ impl Mail {
         Ok(Self { recipients: BTreeMap::new(), audiences: audiences.collect::<Result<_, StorageError>>()? })
     }
 
-    /// Whether any of the logs has a subscriber that is no node's.
-    pub fn has_hosted(&self) -> bool {
-        self.audiences.values().any(|audience| audience.hosted)
+    /// Whom a message to a log is written for.
+    pub fn reach(&self, log: i64, sender: i64) -> Reach {
+        let Some(Audience { at_nodes, pushed, hosted }) = self.audiences.get(&log) else {
+            return Reach::default();
+        };
+        let any = |members: &[i64]| members.iter().any(|member| *member != sender);
+        Reach { at_nodes: any(at_nodes), served_here: any(pushed) || any(hosted) }
     }
 
     /// A message for everybody who waits for a log's messages, but its sender. Messages come in the order of numbers.
     pub fn for_log(&mut self, log: i64, sender: i64, message: i64) {
-        let waiting = self.audiences.get(&log).map_or(&[][..], |audience| &audience.waiting);
-        for recipient in waiting.iter().filter(|recipient| **recipient != sender) {
+        let Some(Audience { at_nodes, pushed, .. }) = self.audiences.get(&log) else { return };
+        for recipient in at_nodes.iter().chain(pushed).filter(|recipient| **recipient != sender) {
             put(self.recipients.entry(*recipient).or_default(), message);
         }
     }
@@ -94,10 +116,12 @@ impl Audience {
         let mut audience = Self::default();
         let flags = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, bool>(1)?, row.get::<_, bool>(2)?));
         for (member, hosted, pushed) in all(conn, sql!("audience"), [log], flags)? {
-            audience.hosted |= hosted || pushed;
-            if !hosted || pushed {
-                audience.waiting.push(member);
-            }
+            let of_a_kind = match (pushed, hosted) {
+                (true, _) => &mut audience.pushed,
+                (false, true) => &mut audience.hosted,
+                (false, false) => &mut audience.at_nodes,
+            };
+            of_a_kind.push(member);
         }
         Ok(audience)
     }

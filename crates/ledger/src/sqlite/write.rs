@@ -7,7 +7,7 @@ use model::outbox::DedupeWindow;
 use model::{DeliveryRung, Timestamp, TopicName};
 
 use super::accept::subscribe;
-use super::mail::Mail;
+use super::mail::{Mail, Reach};
 use super::row::{change, code, one};
 use super::sql;
 use super::status::ACCEPTED;
@@ -112,8 +112,15 @@ fn deliveries(conn: &Connection, judged: &Judged<'_>, numbers: &[i64]) -> Result
     let mut mail = Mail::to(conn, topics.map(|(_, log)| log.number))?;
     // One writer draws the numbers: between the first and the last stands this batch and nothing else.
     if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
-        delivered += change(conn, sql!("delivery_to_subscribers"), [first, last])?;
-        if mail.has_hosted() {
+        let reaches = judged.entries.iter().map(|entry| {
+            let to = log(judged, &entry.log);
+            mail.reach(to, entry.plan.sender.number)
+        });
+        let reach = reaches.fold(Reach::default(), Reach::or);
+        if reach.at_nodes {
+            delivered += change(conn, sql!("delivery_to_subscribers"), [first, last])?;
+        }
+        if reach.served_here {
             delivered += change(conn, sql!("delivery_to_hosted"), [first, last])?;
         }
     }
