@@ -24,7 +24,7 @@ use crate::accept::Accept;
 use crate::chat::{Escalations, Notices, Rooms};
 use crate::door::Callers;
 use crate::hub::UnderWay;
-use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
+use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter, Within};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::wayin::KnockRate;
@@ -92,6 +92,7 @@ pub struct Broker {
 pub(crate) struct Shared {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) limiter: Arc<dyn Limiter>,
+    pub(crate) within: Option<Arc<Within>>,
     pub(crate) limiter_counters: Arc<Counters>,
     pub(crate) requests: RequestLimiter,
     pub(crate) clock: Arc<dyn Clock>,
@@ -121,9 +122,11 @@ impl Broker {
         let issuer = KeyPair::from_secret(&ledger.issuer().await?.0);
         let escalations = Escalations::open(ledger.as_ref()).await?;
         let webhooks = Webhooks::new(config.webhook_allowed_hosts.clone(), &config.version);
+        let within = limiter.clone().embedded().map(|limiter| Arc::new(Within::new(limiter, mesh.id)));
         let shared = Shared {
             ledger,
             limiter,
+            within,
             limiter_counters,
             requests: RequestLimiter::new(budgets, clock.clone()),
             clock,
@@ -255,6 +258,7 @@ impl Shared {
             ledger: self.ledger.as_ref(),
             requests: &self.requests,
             limiter: self.limiter.as_ref(),
+            within: self.within.as_ref(),
             metrics: &self.metrics,
             rooms: &self.rooms,
             mesh: self.mesh.id,

@@ -105,9 +105,8 @@ pub(crate) fn settled(known: Option<&Known>, incoming: &Fingerprint) -> Option<O
             Some(Outcome::Admitted { receipt, admission: Admission::Duplicate { history_available } })
         }
         LookUp::Mismatch { held } => Some(Outcome::Refused(Refusal {
-            code: ErrorCode::IdempotencyKeyReused,
             held: Some(held),
-            detail: None,
+            ..Refusal::plain(ErrorCode::IdempotencyKeyReused)
         })),
         LookUp::Retired => Some(Outcome::Refused(Refusal::plain(ErrorCode::IdRetired))),
     }

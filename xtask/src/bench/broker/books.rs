@@ -99,7 +99,12 @@ impl Books {
                     break;
                 }
                 let via = Via::Link(self.link.clone());
-                under_way.push(self.ledger.accept(LaneSubmission { via, sender: *sender, messages }));
+                under_way.push(self.ledger.accept(LaneSubmission {
+                    via,
+                    sender: *sender,
+                    messages,
+                    budget: None,
+                }));
             }
             for lane in under_way {
                 admitted(&lane.await?)?;
@@ -123,7 +128,7 @@ impl Caller for Sender {
         let known = self.ledger.known(self.member, &message.client_message_id).await?;
         anyhow::ensure!(known.is_none(), "every message of a round is new");
         let via = Via::Link(self.link.clone());
-        let lane = LaneSubmission { via, sender: self.member, messages: vec![message] };
+        let lane = LaneSubmission { via, sender: self.member, messages: vec![message], budget: None };
         admitted(&self.ledger.accept(lane).await?)
     }
 }
