@@ -8,20 +8,14 @@
 //! the log from the start, in place.
 //! Past a hard limit the writer waits, for the second connection and for readers, who are bounded too.
 
-use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode};
 
-use crate::engine::spawn;
 use crate::error::Aftermath;
-use crate::stats::Gauges;
-use crate::{Bounds, OpenError, StorageError};
+use crate::{Bounds, StorageError};
 
 /// Why writing ended for good; set once, by whoever met it first.
 #[derive(Debug, Default)]
@@ -100,68 +94,6 @@ impl Watch {
     }
 }
 
-/// The thread of phase one, and the line to it: one wish is enough, more mean the same.
-pub(crate) struct Helper {
-    wish: SyncSender<()>,
-    thread: JoinHandle<()>,
-    progress: Arc<Progress>,
-}
-
-/// What the second connection has done, for the writer to look at.
-#[derive(Debug, Default)]
-struct Progress {
-    /// Pages of the log that were in the file after its last copy.
-    copied: AtomicU32,
-    /// Held while it copies: SQLite refuses a second copier instead of letting it wait.
-    turn: Mutex<()>,
-}
-
-impl Helper {
-    pub(crate) fn start(
-        conn: Connection,
-        data: &Arc<File>,
-        path: &Arc<Path>,
-        gauges: &Arc<Gauges>,
-        stop: &Arc<Stop>,
-    ) -> Result<Self, OpenError> {
-        let (wish, wishes) = sync_channel(1);
-        let progress = Arc::new(Progress::default());
-        let copier = Copier {
-            conn,
-            data: Arc::clone(data),
-            path: Arc::clone(path),
-            gauges: Arc::clone(gauges),
-            stop: Arc::clone(stop),
-            progress: Arc::clone(&progress),
-        };
-        let thread = spawn("sqlite-copier", path, move || copier.run(&wishes))?;
-        Ok(Self { wish, thread, progress })
-    }
-
-    pub(crate) fn wish(&self) {
-        match self.wish.try_send(()) {
-            Ok(()) | Err(TrySendError::Full(())) => {}
-            Err(TrySendError::Disconnected(())) => tracing::error!("the checkpoint thread has ended early"),
-        }
-    }
-
-    pub(crate) fn copied(&self) -> u32 {
-        self.progress.copied.load(Relaxed)
-    }
-
-    /// Waits until the second connection is idle, and keeps it so.
-    pub(crate) fn rest(&self) -> MutexGuard<'_, ()> {
-        self.progress.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn join(self) {
-        drop(self.wish);
-        if self.thread.join().is_err() {
-            tracing::error!("the checkpoint thread panicked");
-        }
-    }
-}
-
 /// How a copy of the log into the file went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copied {
@@ -190,63 +122,6 @@ pub(crate) fn met(error: &StorageError, stop: &Stop) {
     match error.aftermath() {
         Aftermath::GoOn => tracing::warn!(%error, "checkpoint put off"),
         Aftermath::Stop => drop(stop.set(error)),
-    }
-}
-
-/// The second connection, on its thread.
-struct Copier {
-    conn: Connection,
-    data: Arc<File>,
-    path: Arc<Path>,
-    gauges: Arc<Gauges>,
-    stop: Arc<Stop>,
-    progress: Arc<Progress>,
-}
-
-impl Copier {
-    fn run(&self, wishes: &Receiver<()>) {
-        stand_back();
-        while wishes.recv().is_ok() {
-            let _turn = self.progress.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.stop.cause().is_some() {
-                continue;
-            }
-            match self.copy() {
-                Ok(Copied::Pages(pages)) => {
-                    self.progress.copied.store(pages, Relaxed);
-                    self.gauges.checkpoints_beside.fetch_add(1, Relaxed);
-                }
-                Ok(Copied::NotNow) => {}
-                Err(error) => met(&error, &self.stop),
-            }
-        }
-    }
-
-    /// SQLite syncs the file only with the last page of the log, which is the writer's to copy; it shall find next to
-    /// nothing left to sync, because everybody waits for it.
-    fn copy(&self) -> Result<Copied, StorageError> {
-        let copied = copy(&self.conn, &self.path, CheckpointMode::PASSIVE)?;
-        if let Copied::Pages(_) = copied {
-            let failed = |error: std::io::Error| StorageError::Io {
-                path: Arc::clone(&self.path),
-                detail: error.to_string(),
-            };
-            self.data.sync_data().map_err(failed)?;
-        }
-        Ok(copied)
-    }
-}
-
-/// How far behind. A tenth of a busy processor is several times what copies need; nothing at all would leave them to the
-/// writer on a machine that never rests.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 10;
-
-/// Whoever commits goes first: a copy runs for milliseconds, and would keep the writer from its processor that long.
-fn stand_back() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!(%error, "copies of the log have the same priority as commits");
     }
 }
 

@@ -8,7 +8,8 @@ use std::thread::{Builder, JoinHandle, current};
 
 use tokio::sync::oneshot;
 
-use crate::checkpoint::{Helper, Stop};
+use crate::checkpoint::Stop;
+use crate::copier::Helper;
 use crate::gather::{Gathering, Line};
 use crate::job::{Job, Order};
 use crate::lone::Lone;
@@ -65,7 +66,14 @@ impl Engine {
         }
         let here = opened.readers_here.into_iter().map(|conn| Reader::new(conn, &path, &bounds, &gauges));
         let here = here.map(|reader| Ok(Mutex::new(Some(reader?)))).collect::<Result<Vec<_>, OpenError>>()?;
-        let helper = Helper::start(opened.checkpointer, opened.hold.data(), &path, &gauges, &stop)?;
+        let helper = Helper::start(
+            opened.checkpointer,
+            opened.hold.data(),
+            bounds.checkpoint_step_pages,
+            &path,
+            &gauges,
+            &stop,
+        )?;
         let writer = Writer::new(opened.writer, &path, bounds, &gauges, &stop, Some(helper))?;
         let (lone, writer) = (Arc::clone(writer.lone()), Arc::new(Mutex::new(Some(writer))));
         let (writes, write_orders) = sync_channel(bounds.queue_max);

@@ -17,6 +17,7 @@
 //! - What SQLite was asked for is read back; a setting that did not take is a refusal to open.
 
 mod checkpoint;
+mod copier;
 mod db;
 mod engine;
 mod error;
@@ -33,6 +34,7 @@ mod options;
 mod reader;
 mod reply;
 mod scene;
+mod share;
 mod stats;
 mod wait;
 mod writer;

@@ -135,7 +135,7 @@ impl Default for Bounds {
             read_queue_max: 1024,
             read_max: Duration::from_secs(2),
             busy_wait: Duration::from_secs(5),
-            checkpoint_step_pages: 3_500,
+            checkpoint_step_pages: 600,
             wal_budget_pages: 8_000,
             wal_pages_max: 12_000,
             statements_max: 128,

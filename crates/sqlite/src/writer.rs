@@ -9,7 +9,8 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::wal::CheckpointMode;
 
-use crate::checkpoint::{self, Copied, Due, Helper, Stop, Watch};
+use crate::checkpoint::{self, Copied, Due, Stop, Watch};
+use crate::copier::Helper;
 use crate::error::Aftermath;
 use crate::job::{Job, Ran, Undo};
 use crate::lone::Lone;

@@ -113,3 +113,34 @@ fn a_closed_pool_does_not_wait_for_a_full_line_of_reads() {
         "what waited was drained"
     );
 }
+
+/// Policy and nice value of this process's copiers, as Linux tells.
+#[cfg(target_os = "linux")]
+fn copiers() -> Vec<(u8, i8)> {
+    let place = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        let (name, rest) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        name.ends_with("(sqlite-copier")
+            .then(|| Some((fields[38].parse().ok()?, fields[16].parse().ok()?)))?
+    };
+    std::fs::read_dir("/proc/self/task")
+        .expect("Linux lists its threads")
+        .flatten()
+        .filter_map(place)
+        .collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_copier_takes_what_is_left_and_the_other_has_a_share() {
+    const OTHER: u8 = 0;
+    const IDLE: u8 = 5;
+    let folder = tempdir().unwrap();
+    let _db = Db::open(options(&folder)).unwrap();
+    let both = || {
+        let found = copiers();
+        (found.contains(&(IDLE, 0)) && found.contains(&(OTHER, 10))).then_some(())
+    };
+    testkit::wait_for("two copiers at their places", std::time::Duration::from_secs(10), both).unwrap();
+}
