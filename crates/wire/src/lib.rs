@@ -11,6 +11,7 @@ pub mod chat;
 pub mod direct;
 pub mod error;
 pub mod hub;
+mod json_text;
 pub mod link;
 pub mod local;
 pub mod log;

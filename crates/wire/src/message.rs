@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::error::Refused;
-use crate::text;
+use crate::{json_text, text};
 
 /// The only body version there is; sealed bodies will bring another.
 pub const BODY_VERSION: u8 = 1;
@@ -157,16 +157,27 @@ impl MessageFields {
 /// What the JSON of a message has around its body, where it has nothing unusual.
 const AROUND_BODY_BYTES: usize = 192;
 
+/// Where the body goes. No text holds this: in text a quote has a stroke before it.
+const NO_BODY: &[u8] = br#","body":"""#;
+
 /// `draft` as it is stored and carried on: nothing unread and nothing ambiguous is in it.
 pub fn written(draft: &Draft) -> Vec<u8> {
-    let mut json = Vec::with_capacity(draft.body.as_str().len() + AROUND_BODY_BYTES);
-    serde_json::to_writer(&mut json, &MessageFields::from(draft))
+    let body = draft.body.as_str();
+    let mut json = Vec::with_capacity(body.len() + AROUND_BODY_BYTES);
+    serde_json::to_writer(&mut json, &MessageFields::around(draft, String::new()))
         .expect("fields hold only what JSON can say");
+    let place = json.windows(NO_BODY.len()).position(|bytes| bytes == NO_BODY);
+    let behind = place.expect("a message has a body") + NO_BODY.len();
+    let rest = json[behind..].to_vec();
+    json.truncate(behind - r#""""#.len());
+    json_text::push(&mut json, body);
+    json.extend(rest);
     json
 }
 
-impl From<&Draft> for MessageFields {
-    fn from(draft: &Draft) -> Self {
+impl MessageFields {
+    /// The fields of `draft` with another body.
+    fn around(draft: &Draft, body: String) -> Self {
         let (deliver_by, ttl) = match draft.deadline {
             Deadline::None => (None, None),
             Deadline::DeliverBy(at) => (Some(at), None),
@@ -180,7 +191,7 @@ impl From<&Draft> for MessageFields {
             client_message_id: draft.client_message_id.clone(),
             to: draft.to.clone(),
             kind: draft.kind,
-            body: draft.body.as_str().to_owned(),
+            body,
             body_version: BODY_VERSION,
             meta,
             mentions: draft.mentions.clone(),
@@ -214,12 +225,26 @@ mod tests {
             .into_draft(Timestamp::from_micros(0))
     }
 
+    fn text(draft: &Draft) -> String {
+        String::from_utf8(written(draft)).unwrap()
+    }
+
+    #[test]
+    fn a_body_stands_in_its_place_whatever_the_other_fields_say() {
+        let tricky = r#"{"client_message_id":"a","to":"@me","kind":"reply","body":"say \"hi\"\n\u0001",
+            "meta":{"body":"","x":{"body":""}},"corr_id":",\"body\":\"\""}"#;
+        let draft = parse(tricky).unwrap();
+        let fields = MessageFields::around(&draft, draft.body.as_str().to_owned());
+        assert_eq!(text(&draft), serde_json::to_string(&fields).unwrap());
+        assert_eq!(parse(&text(&draft)).unwrap(), draft);
+    }
+
     #[test]
     fn fields_survive_the_way_to_a_draft_and_back_with_one_fingerprint() {
         let json = r##"{"client_message_id":"a","to":"#alerts","kind":"reply","body":"hi","meta":{"b":1.0,"a":2},
             "mentions":["ci"],"reply_to":"r","corr_id":"c","priority":"now","expects_input":true,"ttl":60,"hops":3}"##;
         let draft = parse(json).unwrap();
-        let again = serde_json::to_string(&MessageFields::from(&draft)).unwrap();
+        let again = text(&draft);
         let back = parse(&again).unwrap();
         assert_eq!(back, draft);
         assert_eq!(Fingerprint::of(&back), Fingerprint::of(&draft));
@@ -232,8 +257,7 @@ mod tests {
     #[test]
     fn a_plain_message_is_written_without_its_defaults() {
         let draft = parse(r#"{"client_message_id":"a","to":"@me","body":"hi"}"#).unwrap();
-        let json = serde_json::to_string(&MessageFields::from(&draft)).unwrap();
-        assert_eq!(json, r#"{"client_message_id":"a","to":"@me","body":"hi","body_version":1}"#);
+        assert_eq!(text(&draft), r#"{"client_message_id":"a","to":"@me","body":"hi","body_version":1}"#);
     }
 
     #[test]
