@@ -5,6 +5,7 @@
 //! ratio is the median of the rounds' own ratios: what slows the machine for some seconds slows both sides.
 
 mod crowd;
+mod floor;
 mod frames;
 mod latency;
 mod long;
@@ -70,14 +71,17 @@ fn latencies(request: &Request<'_>, binary: &Binary, scale: &Scale, table: &mut 
     let redis = testkit::redis::Private::start()?;
     make_durable(&redis)?;
     let nats = Nats::start(request);
+    let folder = request.folder()?;
+    let floor = floor::Server::start(folder.path())?;
     for pace in PACES {
         let messages = usize::try_from(pace.per_second * scale.paced_seconds)?;
-        let (mut ours, mut xread, mut push) = (Vec::new(), Vec::new(), Vec::new());
+        let [mut ours, mut xread, mut push, mut least] = [const { Vec::new() }; 4];
         for number in 0..scale.rounds {
             measuring(format_args!("one follower, {}/s, round {}", pace.per_second, number + 1));
             let round = Round { pace, messages, number };
             ours.push(latency::product(&venue, &round)?);
             xread.push(latency::redis(&redis, &round)?);
+            least.push(floor.round(&round)?);
             if let Ok(nats) = &nats {
                 push.push(latency::nats(nats, &round)?);
             }
@@ -91,6 +95,9 @@ fn latencies(request: &Request<'_>, binary: &Binary, scale: &Scale, table: &mut 
             Ok(_) => compare(&at, &ours, jetstream, &push, table),
             Err(error) => table.push(Row::not_run(at(jetstream.0), error.to_string())),
         }
+        let (name, told) = ("the least: an accept's bytes synced, nothing parsed", Bar::Told);
+        compare(&at, &ours, (name, told), &least, table);
+        table.push(Row::ratio(at("E1: the least / Redis"), ratio_of(&least, &xread), told));
     }
     Ok(())
 }
@@ -104,8 +111,12 @@ fn compare(
     table: &mut Table,
 ) {
     table.push(Row::measured(at(peer), median(&mut theirs.to_vec()), "µs"));
-    let mut ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
-    table.push(Row::ratio(at(&format!("E1: follower / {peer}")), median(&mut ratios), bar));
+    table.push(Row::ratio(at(&format!("E1: follower / {peer}")), ratio_of(ours, theirs), bar));
+}
+
+/// The median of the rounds' own ratios.
+fn ratio_of(these: &[f64], those: &[f64]) -> f64 {
+    median(&mut these.iter().zip(those).map(|(this, that)| this / that).collect::<Vec<_>>())
 }
 
 /// E2: deliveries a second, against a server that does nothing but fan out what the same callers give it.

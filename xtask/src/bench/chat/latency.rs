@@ -43,7 +43,7 @@ impl Round {
     }
 
     /// The middle wait, in microseconds. `next` waits for the follower's next message, at most its own patience.
-    fn run<P, F>(&self, publishers: Vec<P>, mut next: F) -> anyhow::Result<f64>
+    pub(super) fn run<P, F>(&self, publishers: Vec<P>, mut next: F) -> anyhow::Result<f64>
     where
         P: FnMut(usize, &str) -> anyhow::Result<()> + Send,
         F: FnMut() -> anyhow::Result<String> + Send,

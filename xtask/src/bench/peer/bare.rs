@@ -111,7 +111,8 @@ fn frame(bytes: usize) -> Vec<u8> {
     frame
 }
 
-fn length_in(head: &[u8]) -> Option<usize> {
+/// What a request's head says of its body.
+pub fn length_in(head: &[u8]) -> Option<usize> {
     let head = std::str::from_utf8(head).ok()?;
     head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()
 }
