@@ -174,6 +174,7 @@ macro_rules! conformance {
                 receipts_are_told_until_they_are_acked_and_again_when_they_rise
                 topic_rungs_are_kept_and_not_told
                 a_fenced_link_sees_and_changes_nothing
+                whatever_is_left_to_be_seen_to_stirs
             ]
             history [
                 pages_lead_back_to_the_start_and_keep_the_head

@@ -19,7 +19,7 @@ fn secret_of(byte: u8) -> WebhookSecret {
     WebhookSecret::from_bytes([byte; 32])
 }
 
-fn new(name: &str, topics: &[&str]) -> NewWebhook {
+pub(super) fn new(name: &str, topics: &[&str]) -> NewWebhook {
     let topics = topics.iter().map(|name| topic(name)).collect();
     NewWebhook { name: member_name(name), url: URL.into(), secret: secret_of(1), topics }
 }

@@ -224,3 +224,38 @@ pub async fn a_fenced_link_sees_and_changes_nothing(bench: impl Bench) {
     assert_eq!(codes, [ErrorCode::LinkReplaced; 6]);
     assert_eq!(rungs(&*ledger, receipt.broker_message_id).await[0].1, DeliveryRung::Accepted);
 }
+
+/// A delivery that came without a word would wait for the safety poll, and nobody would see why.
+pub async fn whatever_is_left_to_be_seen_to_stirs(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    ledger.create_topic(jane.id(), &topic("read")).await.unwrap();
+    ledger.create_topic(jane.id(), &topic("pushed")).await.unwrap();
+    ledger.subscribe(carl.id(), &topic("read")).await.unwrap();
+    ledger.create_webhook(super::webhook::new("hook", &["pushed"])).await.unwrap();
+    let mut question = text("#own", "question", "may I?");
+    question.expects_input = true;
+    let messages = [
+        (&jane, text("#read", "subscriber", "hi")),
+        (&jane, text("#pushed", "endpoint", "hi")),
+        (&jane, text("@carl", "direct", "hi")),
+        (&jane, mentioning(text("#own", "mention", "hi"), &["carl"])),
+        (&jane, question),
+        (&carl, text("#own", "answer", "yes")),
+    ];
+    let mut stirred = ledger.stirred();
+    for (from, message) in messages {
+        let id = message.client_message_id.clone();
+        stirred.mark_unchanged();
+        accepted(&*ledger, from, message).await;
+        assert!(stirs(&mut stirred).await, "{id}");
+    }
+    let row = mail(&*ledger, &carl).await.remove(0);
+    stirred.mark_unchanged();
+    ledger.ack(&carl.via(), vec![ack(&row, DeliveryRung::Delivered)]).await.unwrap();
+    assert!(stirs(&mut stirred).await, "a rung that climbed");
+}
+
+async fn stirs(stirred: &mut tokio::sync::watch::Receiver<()>) -> bool {
+    // Another process's word takes a moment.
+    matches!(tokio::time::timeout(Duration::from_secs(10), stirred.changed()).await, Ok(Ok(())))
+}

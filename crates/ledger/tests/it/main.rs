@@ -11,4 +11,5 @@ mod planted;
 mod postgres;
 mod push_crash;
 mod sqlite;
+mod stirs;
 mod tokens;
