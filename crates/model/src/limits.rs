@@ -333,7 +333,7 @@ pub const TAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const FOLLOWERS_FEW: usize = 16;
 /// For each follower of a crowd, between two hand-overs: some times what one takes of a processor, so that most of it
 /// is left to those who write. A message after a quiet while goes out at once.
-pub const HAND_OVER_PAUSE_EACH: Duration = Duration::from_micros(30);
+pub const HAND_OVER_PAUSE_EACH: Duration = Duration::from_micros(60);
 /// The longest such pause.
 pub const HAND_OVER_PAUSE_MAX: Duration = Duration::from_millis(20);
 /// Tokens a broker on a file remembers having looked up.

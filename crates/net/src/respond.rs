@@ -19,6 +19,9 @@ use wire::{ErrorBody, Refused};
 
 pub use json::{Json, parse_json, read_body};
 
+/// Room for most answers; a longer one makes its own.
+const ANSWER_BYTES: usize = 512;
+
 /// A refusal as an HTTP answer. Handlers return `Result<_, Refusal>` and use `?` on [`Refused`] and
 /// [`Malformed`].
 #[derive(Clone, Debug, PartialEq)]
@@ -99,13 +102,11 @@ pub fn not_modified() -> Response {
 
 /// `body` as JSON. Nothing a door says may be kept by a cache.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    let text = match serde_json::to_vec(body) {
-        Ok(text) => text,
-        Err(error) => {
-            tracing::error!(%error, "an answer could not be written as JSON");
-            return Refusal::plain(ErrorCode::Internal).into_response();
-        }
-    };
+    let mut text = Vec::with_capacity(ANSWER_BYTES);
+    if let Err(error) = serde_json::to_writer(&mut text, body) {
+        tracing::error!(%error, "an answer could not be written as JSON");
+        return Refusal::plain(ErrorCode::Internal).into_response();
+    }
     let mut answer = Response::new(Body::from(text));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
