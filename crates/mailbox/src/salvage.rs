@@ -116,7 +116,7 @@ impl Mailbox {
         let mut unsure = 0;
         for seq in 1..=most {
             match one(from, table, row, seq) {
-                Ok(None) if seq > known => break,
+                Ok(None) if seq > known && is_end(from, seq) => break,
                 Ok(None) => continue,
                 Err(_) if seq > known => unsure += 1,
                 Err(_) => lost += 1,
@@ -200,8 +200,8 @@ impl Places {
         if table != "outbox" {
             return Self { known: given, most: given };
         }
-        // Nothing counts its places, which are given without gaps: its last row, how far it was sorted and its names
-        // lead to them, where they can be read.
+        // Nothing counts its places: its last row, how far it was sorted and its names lead to them, where they can be
+        // read.
         let told = [sql::OUTBOX_LAST, sql::SALVAGE_LAST_SORTED].map(|it| from.query_row(it, [], number));
         let told = told.into_iter().flatten().map(|place| place.min(room)).max().unwrap_or(0);
         Self { known: given.max(told).max(last_named(from, room)), most: room }
@@ -213,6 +213,15 @@ fn last_named(from: &Connection, room: u64) -> u64 {
     let Ok(mut names) = from.prepare(sql::SALVAGE_NAMES) else { return 0 };
     let Ok(places) = names.query_map([], |row| row.get::<_, u64>(0)) else { return 0 };
     places.map_while(Result::ok).filter(|place| *place <= room).max().unwrap_or(0)
+}
+
+/// Whether the outbox ends before this place. A gap is no end: an earlier repair may have left it. What cannot be read may
+/// hold rows.
+fn is_end(from: &Connection, seq: u64) -> bool {
+    let behind = from
+        .prepare_cached(sql::SALVAGE_IS_BEHIND)
+        .and_then(|mut rows| rows.exists(named_params! {":seq": seq}));
+    matches!(behind, Ok(false))
 }
 
 fn one(

@@ -87,6 +87,7 @@ statements! {
     SALVAGE_BYTES "salvage_bytes"
     SALVAGE_INBOX "salvage_inbox"
     SALVAGE_INBOX_ENVELOPE "salvage_inbox_envelope"
+    SALVAGE_IS_BEHIND "salvage_is_behind"
     SALVAGE_LAST "salvage_last"
     SALVAGE_LAST_SORTED "salvage_last_sorted"
     SALVAGE_MARK_INBOX "salvage_mark_inbox"
