@@ -135,7 +135,7 @@ fn readers_at_one_place_who_call_a_log_alike_share_the_frames() {
 #[test]
 fn only_a_crowd_is_given_time_and_never_much_of_it() {
     for (followers, micros) in
-        [(0, 0), (1, 0), (16, 0), (17, 510), (100, 3_000), (1_000, 20_000), (10_000, 20_000)]
+        [(0, 0), (1, 0), (16, 0), (17, 1_020), (100, 6_000), (1_000, 20_000), (10_000, 20_000)]
     {
         assert_eq!(pause_after(followers), Duration::from_micros(micros), "{followers}");
     }
