@@ -86,6 +86,13 @@ CREATE TABLE envelope_body (
     base      BLOB
 ) STRICT;
 
+-- The version that this relay's own writes left behind, of each resource of a kind over which a batch waits.
+CREATE TABLE envelope_left (
+    order_key TEXT PRIMARY KEY,
+    scope     TEXT NOT NULL,
+    tag       TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE VIEW envelope_text AS SELECT
     local_seq, idempotency_key, method, path, order_key, queued_at, attempts, last_error,
     CASE status WHEN 0 THEN 'queued' WHEN 1 THEN 'inflight' WHEN 2 THEN 'done' WHEN 3 THEN 'conflict'

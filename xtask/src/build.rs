@@ -10,6 +10,28 @@ pub const PRODUCT: &str = "postrider";
 /// The feature with crash points, the settable clock and planted bugs.
 pub const FAULTS: &str = "faults";
 
+/// The crate whose binary runs rounds of accepts at a ledger.
+pub const LEDGER_ROUNDS: &str = "ledger-rounds";
+
+/// How a binary is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// As it is shipped to others.
+    Dist,
+    /// Optimised, and built faster.
+    Release,
+}
+
+impl Profile {
+    /// As cargo calls it, and its folder below the target folder.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dist => "dist",
+            Self::Release => "release",
+        }
+    }
+}
+
 /// Builds the binary as shipped, without faults, and keeps it where the later build with faults does not reach.
 /// `None` while there is no such package.
 pub fn shipped(workspace: &Workspace) -> anyhow::Result<Option<PathBuf>> {
@@ -36,8 +58,13 @@ pub fn faulted(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 
 /// Builds the binary as it is shipped to others, for benchmarks.
 pub fn dist(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    build(&["--profile", "dist", "--package", PRODUCT], workspace)?;
-    Ok(workspace.target.join("dist").join(PRODUCT))
+    in_profile(workspace, Profile::Dist, PRODUCT)
+}
+
+/// Builds the binary of the same name as its package.
+pub fn in_profile(workspace: &Workspace, profile: Profile, package: &str) -> anyhow::Result<PathBuf> {
+    build(&["--profile", profile.name(), "--package", package], workspace)?;
+    Ok(workspace.target.join(profile.name()).join(package))
 }
 
 fn build(args: &[&str], workspace: &Workspace) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! The project's own commands: `test`, `prove`, `soak`, `bench`, `tidy`, `docs`.
+//! The project's own commands: `test`, `prove`, `soak`, `bench`, `tidy`, `docs`, `store-state`.
 //!
 //! Invariants:
 //! - `test` is what a newcomer and `.ci/run` call; it needs nothing prepared and leaves nothing running.
@@ -14,7 +14,9 @@ pub mod needs;
 pub mod node;
 pub mod page;
 pub mod prove;
+pub mod revision;
 pub mod soak;
+pub mod stored;
 pub mod test;
 pub mod tidy;
 pub mod workspace;

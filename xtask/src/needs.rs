@@ -19,6 +19,7 @@ pub const NEEDS: &[Need] = &[
     Need { what: "redis-server", package: testkit::redis::PACKAGE, found: || in_path("redis-server") },
     Need { what: "nginx", package: "nginx-light", found: || in_path("nginx") },
     Need { what: "strace", package: "strace", found: || in_path("strace") },
+    Need { what: "systemd-analyze", package: "systemd", found: || in_path("systemd-analyze") },
     Need { what: "Python 3", package: "python3", found: || in_path("python3") },
     Need { what: "chromium", package: "chromium", found: || in_path("chromium") },
     Need { what: "Node.js", package: "nodejs", found: || in_path("node") },

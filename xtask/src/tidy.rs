@@ -9,6 +9,7 @@ mod ratchet;
 mod rules;
 mod source;
 
+use crate::prove::{self, Standing};
 use crate::workspace::Workspace;
 use crate::{Ending, docs, page};
 
@@ -20,6 +21,12 @@ pub fn run(workspace: &Workspace) -> anyhow::Result<Ending> {
     let (figures, findings) = look(workspace)?;
     for figure in &figures {
         println!("{figure}");
+    }
+    // Told and no fault: a page is measured by whoever has the hours for it.
+    for (proof, standing) in prove::standings(workspace)? {
+        if standing != Standing::Current {
+            println!("old proof: {}: {standing}", proof.name);
+        }
     }
     for finding in &findings {
         println!("untidy: {finding}");

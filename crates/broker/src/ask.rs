@@ -46,7 +46,7 @@ pub(crate) fn member_ref(member: &Member) -> MemberRef {
 /// A store's refusal, logged where it stops travelling.
 pub(crate) fn storage(error: StorageError) -> Refused {
     tracing::error!(%error, "the ledger did not do its part");
-    Refused::plain(error.code())
+    crate::broker::refused_by_store(&error)
 }
 
 pub(crate) fn managed(error: ManageError) -> Refused {

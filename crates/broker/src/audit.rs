@@ -22,6 +22,8 @@ pub(crate) enum Event<'a> {
     ConcurrentConnection { node: &'a NodeName, kept: Kept },
     /// The store's clock went back.
     ClockRegressed { by: Duration },
+    /// The store's clock jumped ahead of running time.
+    ClockAhead { by: Duration },
     /// An owner did something.
     Decided { by: &'a MemberName, what: Decision<'a> },
 }
@@ -86,6 +88,9 @@ impl Event<'_> {
             Event::ClockRegressed { by } => {
                 ("clock_regressed", String::new(), format!("{} ms behind", by.as_millis()))
             }
+            Event::ClockAhead { by } => {
+                ("clock_ahead", String::new(), format!("{} ms ahead", by.as_millis()))
+            }
             Event::Decided { by, what } => {
                 let (event, about) = what.line();
                 (event, by.to_string(), about)
@@ -141,6 +146,7 @@ mod tests {
                 Event::ClockRegressed { by: Duration::from_secs(90) },
                 ("clock_regressed", "", "90000 ms behind"),
             ),
+            (Event::ClockAhead { by: Duration::from_secs(90) }, ("clock_ahead", "", "90000 ms ahead")),
             (decided(Decision::InviteCreated { node: None }), ("invite_created", "jane", "any node")),
             (decided(Decision::InviteRevoked { id: "00ff" }), ("invite_revoked", "jane", "00ff")),
             (

@@ -5,28 +5,33 @@ use std::time::Duration;
 
 use axum::Router;
 use http::{HeaderMap, Method};
-use ledger::{Ledger, ManageError, Member, MeshSetup, Role, StorageError};
+use ledger::{Ledger, LinkError, ManageError, Member, MeshSetup, Role, StorageError, Via};
 use model::outbox::DedupeWindow;
 use model::webhook::Host;
 use model::{Clock, Entropy, ErrorCode, MemberName, NodeKey, admission, limits};
 use net::guard::Policy;
 use net::handshake::KeyPair;
 use net::respond::Refusal;
+use net::run_to_end;
+use sqlite::Stores;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use utoipa_axum::router::OpenApiRouter;
+use wire::Refused;
 use wire::ask::Invite;
 use wire::auth::MeshRef;
+use wire::health::BrokerProblem;
 use wire::session::SignIn;
 
-use crate::accept::Accept;
+use crate::accept::{Accept, Item, Sender, Word};
 use crate::chat::{Escalations, Notices, Rooms};
 use crate::door::Callers;
 use crate::hub::UnderWay;
 use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter, Within};
 use crate::link::Links;
 use crate::metrics::Metrics;
+use crate::problems::ProblemList;
 use crate::wayin::KnockRate;
 use crate::webhook::Webhooks;
 use crate::{chat, clock, direct, health, hub, janitor, link, openapi, page, session, wayin, webhook};
@@ -35,6 +40,8 @@ use crate::{chat, clock, direct, health, hub, janitor, link, openapi, page, sess
 pub struct Parts {
     /// The books.
     pub ledger: Arc<dyn Ledger>,
+    /// The stores of the process: a broker is ready while all of them take writes.
+    pub stores: Stores,
     /// Who keeps the budgets.
     pub limiter: Arc<dyn Limiter>,
     /// The limiter's own figures.
@@ -91,6 +98,7 @@ pub struct Broker {
 /// What every handler and task of one broker shares.
 pub(crate) struct Shared {
     pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) stores: Stores,
     pub(crate) limiter: Arc<dyn Limiter>,
     pub(crate) within: Option<Arc<Within>>,
     pub(crate) limiter_counters: Arc<Counters>,
@@ -101,6 +109,7 @@ pub(crate) struct Shared {
     pub(crate) mesh: MeshRef,
     pub(crate) issuer: KeyPair,
     pub(crate) metrics: Metrics,
+    pub(crate) problems: ProblemList,
     pub(crate) links: Links,
     pub(crate) knocks: KnockRate,
     pub(crate) webhooks: Webhooks,
@@ -116,7 +125,7 @@ pub(crate) struct Shared {
 impl Broker {
     /// Reads the mesh and its issuer key; makes both on an empty ledger.
     pub async fn open(parts: Parts) -> Result<Broker, StartError> {
-        let Parts { ledger, limiter, limiter_counters, budgets, clock, entropy, config } = parts;
+        let Parts { ledger, stores, limiter, limiter_counters, budgets, clock, entropy, config } = parts;
         config.check()?;
         let mesh = ledger.setup(config.mesh.clone()).await?;
         let issuer = KeyPair::from_secret(&ledger.issuer().await?.0);
@@ -125,6 +134,7 @@ impl Broker {
         let within = limiter.clone().embedded().map(|limiter| Arc::new(Within::new(limiter, mesh.id)));
         let shared = Shared {
             ledger,
+            stores,
             limiter,
             within,
             limiter_counters,
@@ -135,6 +145,7 @@ impl Broker {
             mesh: MeshRef { id: mesh.id, slug: mesh.slug },
             issuer,
             metrics: Metrics::default(),
+            problems: ProblemList::default(),
             links: Links::default(),
             knocks: KnockRate::default(),
             webhooks,
@@ -218,6 +229,11 @@ impl Broker {
         Ok(self.shared.credential(method, headers).await?.member)
     }
 
+    /// What an operator has to look at although the broker serves.
+    pub fn problems(&self) -> Vec<BrokerProblem> {
+        self.shared.problems.all()
+    }
+
     /// The broker's figures.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
@@ -253,7 +269,20 @@ impl Config {
 }
 
 impl Shared {
-    pub(crate) fn accept(&self) -> Accept<'_> {
+    /// Answers every message of one lane, in order. A lane that was begun is carried to its end although its caller
+    /// leaves: whoever waits for its messages is told of them.
+    pub(crate) async fn accept_lane(
+        self: &Arc<Self>,
+        via: Via,
+        sender: Sender<'_>,
+        items: Vec<Result<Item, Refused>>,
+    ) -> Result<Vec<Word>, LinkError> {
+        let (shared, id, name) = (self.clone(), sender.id, sender.name.clone());
+        let lane = async move { shared.accept().lane(via, Sender { id, name: &name }, items).await };
+        run_to_end(lane).await
+    }
+
+    fn accept(&self) -> Accept<'_> {
         Accept {
             ledger: self.ledger.as_ref(),
             requests: &self.requests,
@@ -270,9 +299,17 @@ impl Shared {
 pub(crate) fn storage_refused(error: &StorageError) -> Refusal {
     tracing::error!(%error, "the ledger did not do its part");
     let code = error.code();
-    let refusal = Refusal::plain(code);
+    let refusal = Refusal::from(refused_by_store(error));
     match code {
         ErrorCode::StorageBusy | ErrorCode::Unavailable => refusal.retry_after(limits::RETRY_DELAY_MIN),
         _ => refusal,
+    }
+}
+
+/// A store's error in the words of its code, or in its own where only these name the way out.
+pub(crate) fn refused_by_store(error: &StorageError) -> Refused {
+    match error.code() {
+        ErrorCode::LogFull => Refused::new(ErrorCode::LogFull, error.to_string()),
+        code => Refused::plain(code),
     }
 }

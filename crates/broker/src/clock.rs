@@ -1,13 +1,42 @@
+//! `clock_ahead`: the store's clock jumped ahead of running time. Whatever ends by age waits until it is set right, or
+//! has stood so for a day (`model::ageing`).
+//!
 //! `clock_regressed`: the store's clock stands behind what it said before. Logs keep their order without it; ages,
 //! deadlines and windows do not, so somebody has to look at the machine.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::ClockLook;
 
 use model::limits;
 use tokio::time::Instant;
 
 use crate::audit::Event;
 use crate::broker::Shared;
+use crate::problems::ProblemKind;
+
+/// Tells of a clock that stands ahead: what ends by age waits meanwhile.
+pub(crate) fn tell_ahead(shared: &Shared, look: &ClockLook) {
+    shared.metrics.clock_ahead.set(i64::try_from(look.ahead.as_secs()).unwrap_or(i64::MAX));
+    if let Some(by) = look.jumped {
+        shared.metrics.clock_jumped.add_one();
+        tracing::warn!(ahead_s = by.as_secs(), "clock_ahead: the store's clock jumped ahead of running time");
+        Event::ClockAhead { by }.record();
+    }
+    shared.problems.note(ProblemKind::ClockAhead, ahead(look.ahead));
+}
+
+fn ahead(ahead: Duration) -> Option<String> {
+    (ahead > limits::CLOCK_AHEAD_SHOWN).then(|| {
+        format!(
+            "the store's clock stands {} days ahead of the time this broker saw pass, so nothing of that span is forgotten or \
+             expired; a machine that was off or asleep so long needs nothing, any other a right date (timedatectl set-ntp \
+             true)",
+            ahead.as_secs() / (24 * 3_600)
+        )
+    })
+}
 
 /// Counts what the ledger has seen, and says so now and then.
 pub(crate) async fn keep(shared: Arc<Shared>) {

@@ -13,6 +13,8 @@ use model::{Timestamp, limits};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::broker::Shared;
+use crate::clock;
+use crate::problems::ProblemKind;
 
 /// Sweeps until the broker stops.
 pub(crate) async fn keep(shared: Arc<Shared>) {
@@ -53,6 +55,8 @@ pub async fn check(ledger: &dyn Ledger) -> Result<Vec<Orphan>, StorageError> {
 async fn round(shared: &Shared) -> Result<(), StorageError> {
     let ledger = shared.ledger.as_ref();
     let limit = limits::SWEEP_ROWS_MAX;
+    clock::tell_ahead(shared, &ledger.look_at_clock().await?);
+    note_durability(shared).await?;
     let swept = ledger.sweep_way_in().await?;
     let mut expired = 0;
     while !shared.stop.is_cancelled() {
@@ -100,7 +104,7 @@ async fn forget_hub_keys(shared: &Shared) -> Result<u64, StorageError> {
 
 async fn prune(shared: &Shared) -> Result<u64, StorageError> {
     let Some(retention) = shared.config.message_retention else { return Ok(0) };
-    let before = earlier(shared.ledger.now().await?, retention);
+    let before = earlier(shared.ledger.look_at_clock().await?.borne_out, retention);
     let mut pruned = 0;
     while !shared.stop.is_cancelled() {
         let round = shared.ledger.prune_messages(before, limits::SWEEP_ROWS_MAX).await?;
@@ -117,10 +121,37 @@ async fn audit(shared: &Shared) -> Result<(), StorageError> {
     shared.metrics.dedupe_orphan_check.add_one();
     shared.metrics.dedupe_orphan_found.set(i64::try_from(orphans.len()).unwrap_or(i64::MAX));
     shared.metrics.atomicity_violation_found.set(i64::from(!orphans.is_empty()));
+    shared.problems.note(ProblemKind::BooksContradict, contradiction(orphans.len()));
     for orphan in &orphans {
         tracing::error!(?orphan, "the books contradict each other: an accept was not written whole");
     }
     Ok(())
+}
+
+/// Logged when it changes; a standby may come and go.
+async fn note_durability(shared: &Shared) -> Result<(), StorageError> {
+    let warnings = shared.ledger.durability().await?;
+    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let message =
+        (!told.is_empty()).then(|| format!("the store may lose what it acknowledged: {}", told.join("; ")));
+    if shared.problems.note(ProblemKind::StoreNotDurable, message) {
+        warnings.iter().for_each(|warning| {
+            tracing::warn!(setting = warning.setting, value = warning.value, "{}", warning.message);
+        });
+    }
+    Ok(())
+}
+
+fn contradiction(orphans: usize) -> Option<String> {
+    let count = match orphans {
+        0 => return None,
+        limits::ORPHANS_NAMED_MAX.. => format!("{orphans} rows or more"),
+        few => format!("{few} rows"),
+    };
+    Some(format!(
+        "the daily audit found {count} of the books that contradict each other; stop the broker, keep a copy of its store, \
+         and let postrider broker check name them"
+    ))
 }
 
 fn earlier(now: Timestamp, span: Duration) -> Timestamp {

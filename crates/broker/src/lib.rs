@@ -17,6 +17,7 @@
 //! | `explain` | where is it, and why |
 //! | `janitor` | what ends by itself, and the audit of the books |
 //! | `audit` | who was let in, what owners decided |
+//! | `problems` | what an operator has to look at although the broker serves |
 //!
 //! Invariants:
 //!
@@ -46,6 +47,7 @@ mod message;
 pub mod metrics;
 mod openapi;
 mod page;
+mod problems;
 mod session;
 mod wayin;
 mod webhook;

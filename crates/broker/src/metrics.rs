@@ -95,6 +95,10 @@ metrics! {
     hub_keys_forgotten: Counter "cm_hub_keys_forgotten_total";
     /// Messages placed while the store's clock stood behind their log by more than a second.
     clock_regressed: Counter "cm_broker_clock_regressed_total";
+    /// Jumps of the store's clock by more than an hour ahead of running time.
+    clock_jumped: Counter "cm_broker_clock_jumped_total";
+    /// Seconds the store's clock stands ahead of the time that was seen to pass; nothing ends by age in this span.
+    clock_ahead: Gauge "cm_broker_clock_ahead_seconds";
     /// 1 when the ledger answered its last look.
     db_healthy: Gauge "cm_broker_db_healthy";
 }

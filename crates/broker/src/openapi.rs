@@ -65,7 +65,7 @@ impl IntoResponses for Refusals {
         };
         BTreeMap::from([
             ("4XX".to_owned(), refusal("Refused: the code says why and whether to ask again.")),
-            ("5XX".to_owned(), refusal("Not now: nothing was stored; ask again with the same id.")),
+            ("5XX".to_owned(), refusal("Not now; ask again with the same id.")),
         ])
     }
 }

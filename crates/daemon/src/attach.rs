@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use mailbox::Mailbox;
+use mailbox::{Mailbox, ShrinkBounds, ShrunkFile};
 use net::client::{Client, Target};
 use net::handshake::KeyPair;
 use net::tls::Trust;
@@ -14,6 +14,7 @@ use crate::ground::{Ground, Slot};
 use crate::home::make_private;
 use crate::link::{Keeper, WayIn, keep};
 use crate::mesh::Mesh;
+use crate::recover;
 use crate::settings::{Carrier, MeshEntry, Settings, SettingsError};
 
 /// Speaks to a mesh's broker; `ca` names certificates to believe beside the public ones.
@@ -112,9 +113,30 @@ impl Ground {
     }
 
     pub(crate) async fn open_mailbox(&self, slug: &str) -> Result<Mailbox, String> {
-        let (path, entropy) = (self.home.mailbox(slug), self.entropy.clone());
+        let (home, slug, entropy) = (self.home.clone(), slug.to_owned(), self.entropy.clone());
+        let disk_free = self.disk.free_bytes();
         // Opening checks and may migrate the file, which takes as long as the disk does.
-        let opened = tokio::task::spawn_blocking(move || Mailbox::open(path, entropy)).await;
-        opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        let mesh = slug.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            recover::before_open(&home, &slug)?;
+            give_back_room(&home.mailbox(&slug), disk_free);
+            Mailbox::open(home.mailbox(&slug), entropy).map_err(|error| error.to_string())
+        });
+        let mailbox = opened.await.map_err(|error| error.to_string())??;
+        mailbox.enter(&self.stores, format!("mailbox of mesh {mesh}"));
+        Ok(mailbox)
+    }
+}
+
+/// Before a mailbox is opened: makes its file anew when most of it is free. One that cannot be made anew is used as it is.
+fn give_back_room(mailbox: &Path, disk_free: u64) {
+    match mailbox::shrink(mailbox, disk_free, ShrinkBounds::default()) {
+        Ok(None) => {}
+        Ok(Some(ShrunkFile { bytes_before, bytes_after })) => {
+            tracing::info!(path = %mailbox.display(), bytes_before, bytes_after, "a mailbox gave back room");
+        }
+        Err(error) => {
+            tracing::warn!(path = %mailbox.display(), %error, "a mailbox could not give back its free room");
+        }
     }
 }

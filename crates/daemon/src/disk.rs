@@ -1,7 +1,9 @@
 //! How full the disk is, and what still fits. Looked at now and then: a send must not cost a system call, and
 //! whatever slips through meets the store's own refusal.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -20,11 +22,38 @@ const FULL_PERCENT: u8 = 95;
 /// From here on nothing new is begun.
 const SPENT_PERCENT: u8 = 100;
 
+/// Measures the room of a disk.
+pub trait FreeSpace: Send + Sync {
+    /// Bytes that this account may still write on the disk that holds `folder`.
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
+}
+
+/// The file system's own figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemDisk;
+
+impl FreeSpace for SystemDisk {
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(folder)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
 /// The pressure as last seen.
 pub(crate) struct Disk {
     folder: PathBuf,
+    free_space: Arc<dyn FreeSpace>,
     percent: AtomicU8,
     free_bytes: AtomicU64,
+}
+
+/// What the mailboxes' files hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MailboxBytes {
+    /// In use.
+    pub(crate) used: u64,
+    /// Free inside the files: written to before they grow.
+    pub(crate) reusable: u64,
 }
 
 /// How the pressure stands.
@@ -40,23 +69,26 @@ pub(crate) enum Pressure {
 
 impl Disk {
     /// The disk that holds `folder`, looked at once.
-    pub(crate) fn of(folder: PathBuf) -> Self {
-        let disk = Self { folder, percent: AtomicU8::new(0), free_bytes: AtomicU64::new(u64::MAX) };
-        disk.look(0);
+    pub(crate) fn of(folder: PathBuf, free_space: Arc<dyn FreeSpace>) -> Self {
+        let (percent, free_bytes) = (AtomicU8::new(0), AtomicU64::new(u64::MAX));
+        let disk = Self { folder, free_space, percent, free_bytes };
+        disk.look(MailboxBytes::default());
         disk
     }
 
-    /// Looks again. `used` is what the mailboxes hold.
-    pub(crate) fn look(&self, used: u64) -> Pressure {
-        let free = match rustix::fs::statvfs(&self.folder) {
-            Ok(stat) => stat.f_bavail.saturating_mul(stat.f_frsize),
-            Err(error) => {
-                tracing::warn!(%error, "the disk's room cannot be told");
-                u64::MAX
-            }
-        };
+    /// The bytes that are free on the disk now; as many as there can be when the system does not say.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free_space.free_bytes(&self.folder).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the disk's room cannot be told");
+            u64::MAX
+        })
+    }
+
+    /// Looks again.
+    pub(crate) fn look(&self, mailboxes: MailboxBytes) -> Pressure {
+        let free = self.free_bytes();
         self.free_bytes.store(free, Ordering::Relaxed);
-        self.percent.store(percent(used, free), Ordering::Relaxed);
+        self.percent.store(percent(mailboxes, free), Ordering::Relaxed);
         self.pressure()
     }
 
@@ -88,7 +120,10 @@ impl Disk {
             Pressure::Low => Vec::new(),
             Pressure::High => vec![format!("the outbox may soon be full: {percent} % of its room is used")],
             Pressure::Full => {
-                vec![format!("new sends are refused: {percent} % of the outbox's room is used")]
+                vec![format!(
+                    "new sends are refused: {percent} % of the outbox's room is used; \
+                     postrider daemon outbox prune says what can be freed"
+                )]
             }
         }
     }
@@ -109,10 +144,11 @@ impl Disk {
     }
 }
 
-/// Whichever is nearer: the outbox's own bound, or the reserve the disk must keep.
-fn percent(used: u64, free: u64) -> u8 {
-    let room =
-        limits::OUTBOX_BYTES_MAX.saturating_sub(used).min(free.saturating_sub(limits::DISK_RESERVE_BYTES));
+/// Whichever is nearer: the outbox's own bound, or the reserve the disk must keep, beyond which the files' own free pages
+/// are still written to.
+fn percent(MailboxBytes { used, reusable }: MailboxBytes, free: u64) -> u8 {
+    let beyond_reserve = free.saturating_sub(limits::DISK_RESERVE_BYTES).saturating_add(reusable);
+    let room = limits::OUTBOX_BYTES_MAX.saturating_sub(used).min(beyond_reserve);
     let all = used.saturating_add(room);
     if room == 0 {
         return 100;
@@ -128,24 +164,27 @@ mod tests {
 
     #[test]
     fn the_nearer_of_the_two_bounds_counts() {
-        for (used, free, expected) in [
-            (0, u64::MAX, 0),
-            (GIB, u64::MAX, 20),
-            (4 * GIB, u64::MAX, 80),
-            (5 * GIB, u64::MAX, 100),
-            (9 * GIB, u64::MAX, 100),
-            (GIB, limits::DISK_RESERVE_BYTES, 100),
-            (GIB, limits::DISK_RESERVE_BYTES + GIB, 50),
-            (0, 0, 100),
-            (0, limits::DISK_RESERVE_BYTES + 1, 0),
+        for (used, reusable, free, expected) in [
+            (0, 0, u64::MAX, 0),
+            (GIB, 0, u64::MAX, 20),
+            (4 * GIB, 0, u64::MAX, 80),
+            (5 * GIB, 0, u64::MAX, 100),
+            (9 * GIB, 0, u64::MAX, 100),
+            (GIB, 0, limits::DISK_RESERVE_BYTES, 100),
+            (GIB, 0, limits::DISK_RESERVE_BYTES + GIB, 50),
+            (GIB, GIB, limits::DISK_RESERVE_BYTES, 50),
+            (4 * GIB, 3 * GIB, limits::DISK_RESERVE_BYTES, 80),
+            (0, 0, 0, 100),
+            (0, 0, limits::DISK_RESERVE_BYTES + 1, 0),
         ] {
-            assert_eq!(percent(used, free), expected, "{used} used, {free} free");
+            let bytes = MailboxBytes { used, reusable };
+            assert_eq!(percent(bytes, free), expected, "{bytes:?}, {free} free");
         }
     }
 
     #[test]
     fn a_full_disk_takes_nothing_new() {
-        let disk = Disk { folder: PathBuf::new(), percent: AtomicU8::new(0), free_bytes: AtomicU64::new(0) };
+        let disk = Disk::of(PathBuf::from("/"), Arc::new(SystemDisk));
         for (percent, taken) in [(0, true), (80, true), (94, true), (95, false), (100, false)] {
             disk.percent.store(percent, Ordering::Relaxed);
             assert_eq!(disk.check().is_ok(), taken, "{percent} %");

@@ -6,12 +6,13 @@ use std::time::Duration;
 use mailbox::Member;
 use model::{Clock, Entropy, ErrorCode, MemberName, limits};
 use net::respond::Refusal;
+use sqlite::Stores;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::Refused;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, MailboxBytes, Pressure};
 use crate::home::Home;
 use crate::mesh::Mesh;
 use crate::metrics::IpcTally;
@@ -32,6 +33,7 @@ pub(crate) struct Ground {
     /// Event streams that may still be opened.
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) surroundings: Surroundings,
+    pub(crate) stores: Stores,
     pub(crate) stop: CancellationToken,
     /// Everything that must end before the daemon has stopped.
     pub(crate) tasks: TaskTracker,
@@ -84,7 +86,7 @@ impl Ground {
     /// The ground of a daemon that starts now.
     pub(crate) fn new(config: &Config, home: Home, token: LocalToken) -> Self {
         Self {
-            disk: Disk::of(home.root().to_owned()),
+            disk: Disk::of(home.root().to_owned(), config.free_space.clone()),
             home,
             clock: config.clock.clone(),
             entropy: config.entropy.clone(),
@@ -95,6 +97,7 @@ impl Ground {
             ipc: IpcTally::default(),
             streams: Arc::new(Semaphore::new(limits::EVENT_STREAMS_MAX)),
             surroundings: config.surroundings.clone(),
+            stores: config.stores.clone(),
             stop: config.stop.clone(),
             tasks: TaskTracker::new(),
             joining: tokio::sync::Mutex::default(),
@@ -121,6 +124,23 @@ impl Ground {
     /// Every mesh whose mailbox is open.
     pub(crate) fn open_meshes(&self) -> Vec<Arc<Mesh>> {
         self.slots().all.iter().filter_map(Slot::mesh).collect()
+    }
+
+    /// Measures the disk and the mailboxes on it now.
+    pub(crate) async fn look_at_disk(&self) -> Pressure {
+        let mut bytes = MailboxBytes::default();
+        for mesh in self.open_meshes() {
+            match (mesh.mailbox.bytes_in_use().await, mesh.mailbox.bytes_reusable().await) {
+                (Ok(used), Ok(reusable)) => {
+                    bytes.used += used;
+                    bytes.reusable += reusable;
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    tracing::warn!(mesh = mesh.slug, %error, "a mailbox's size cannot be told");
+                }
+            }
+        }
+        self.disk.look(bytes)
     }
 
     /// The mesh a request means: the named one, else the default, else the only one.

@@ -4,10 +4,14 @@
 //! - What cannot be stored is refused by name and stops nobody else.
 //! - A rung the broker has not confirmed is told again on the next link.
 
+use std::sync::Arc;
+
 use mailbox::{AckRow, Arrival, Arrived, Confirmed, Receipt, Recorded};
-use model::{ErrorCode, MemberId, MessageId, limits};
+use model::{ErrorCode, MemberId, MessageId, Timestamp, limits};
+use net::run_to_end;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sqlite::StorageError;
 use tokio::sync::mpsc;
 use wire::link::{Ack, AckRef, Acked, MailRow, Nack, ReceiptRow, Rows, ToBroker};
 use wire::text;
@@ -26,7 +30,11 @@ pub(crate) enum Delivery {
 }
 
 /// Takes deliveries until the link is over. What waits together is stored together.
-pub(crate) async fn receive(mesh: &Mesh, live: &Live, mut arriving: mpsc::Receiver<Delivery>) -> LinkEnd {
+pub(crate) async fn receive(
+    mesh: &Arc<Mesh>,
+    live: &Live,
+    mut arriving: mpsc::Receiver<Delivery>,
+) -> LinkEnd {
     let mut waiting = Vec::new();
     while arriving.recv_many(&mut waiting, limits::FRAME_MESSAGES_MAX).await > 0 {
         for delivery in joined(std::mem::take(&mut waiting)) {
@@ -122,18 +130,33 @@ pub(crate) fn salvage(frame: &str) -> Option<Delivery> {
     Some(Delivery::Mail { rows, poison })
 }
 
+/// Stores what arrived and wakes its readers, whether or not the link still stands: when the rows come again they are
+/// known, and wake nobody.
+async fn record(
+    mesh: Arc<Mesh>,
+    arrived: Vec<Arrived>,
+    broker_now: Timestamp,
+) -> Result<Vec<Recorded>, StorageError> {
+    let recorded = mesh.mailbox.record(arrived, mesh.clock.now(), broker_now).await?;
+    mesh.tally.received(&recorded);
+    if recorded.iter().any(|row| matches!(row.arrival, Arrival::Fresh { .. })) {
+        mesh.bells.arrived.ring();
+    }
+    Ok(recorded)
+}
+
 async fn take_mail(
-    mesh: &Mesh,
+    mesh: &Arc<Mesh>,
     live: &Live,
     rows: Vec<MailRow>,
     mut poison: Vec<Nack>,
 ) -> Result<(), LinkEnd> {
+    let again = rows.iter().filter(|row| row.again.is_some()).count() as u64;
     let arrived = rows.into_iter().map(arrived).collect();
-    let recorded = mesh.mailbox.record(arrived, mesh.clock.now(), live.broker_now(&*mesh.clock)).await;
-    let recorded = recorded?;
-    mesh.tally.received(&recorded);
-    if recorded.iter().any(|row| matches!(row.arrival, Arrival::Fresh { .. })) {
-        mesh.bells.arrived.ring();
+    let broker_now = live.broker_now(&*mesh.clock);
+    let recorded = run_to_end(record(mesh.clone(), arrived, broker_now)).await?;
+    if live.came_again(again) {
+        mesh.mailbox.inbox_is_complete().await?;
     }
     let mut acks = Vec::new();
     for row in recorded {
@@ -152,8 +175,8 @@ async fn take_mail(
 fn answer(row: Recorded) -> Result<Ack, Nack> {
     match row.ack() {
         Some((rung, at)) => {
-            let read_at = row.read_at();
-            Ok(Ack { row: AckRef { id: row.id, recipient: row.recipient, rung }, at, read_at })
+            let (read_at, place) = (row.read_at(), row.place());
+            Ok(Ack { row: AckRef { id: row.id, recipient: row.recipient, rung }, at, read_at, place })
         }
         None => {
             tracing::warn!(id = %row.id, arrival = ?row.arrival, "a message cannot be stored and is refused");
@@ -214,12 +237,13 @@ pub(crate) fn arrived(row: MailRow) -> Arrived {
         read_at: row.read_at,
         redelivered: row.message.redelivered,
         priority: row.message.fields.priority,
+        again: row.again,
     }
 }
 
 fn ack(row: &AckRow) -> Ack {
     let told = AckRef { id: row.id, recipient: row.recipient, rung: row.rung };
-    Ack { row: told, at: row.at, read_at: row.read_at }
+    Ack { row: told, at: row.at, read_at: row.read_at, place: Some(row.seq) }
 }
 
 fn nack(id: MessageId, recipient: MemberId) -> Nack {

@@ -26,7 +26,9 @@ mod link;
 mod machine;
 mod mesh;
 mod metrics;
+mod notices;
 mod operator;
+mod prune;
 mod questions;
 mod recover;
 mod refetch;
@@ -46,11 +48,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use model::{Clock, Entropy};
 use net::handshake::Invite;
+use sqlite::Stores;
 use tokio_util::sync::CancellationToken;
 
+pub use disk::{FreeSpace, SystemDisk};
 pub use join::{Join, JoinError, Joined};
 pub use machine::{HostError, accept_host, other_machine, remint};
-pub use recover::{RecoverError, Recovered, recover};
+pub use mailbox::LossCount;
+pub use recover::{RecoverError, Recovered, RecoveryRun, recover};
 pub use start::{Daemon, StartError};
 pub use surroundings::Surroundings;
 
@@ -75,6 +80,10 @@ pub struct Config {
     pub more_routes: axum::Router,
     /// What the process found around itself.
     pub surroundings: Surroundings,
+    /// Measures the room of the home's disk.
+    pub free_space: Arc<dyn FreeSpace>,
+    /// The stores of the process, among which the daemon enters its mailboxes.
+    pub stores: Stores,
     /// Ends the daemon when cancelled; the daemon cancels it when it is asked to stop.
     pub stop: CancellationToken,
 }

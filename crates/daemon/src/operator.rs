@@ -13,6 +13,7 @@ use wire::local::{AbortAnswer, OutboxInspection, RequeueAnswer, RequeueRequest};
 use wire::{MessageFields, Refused, written};
 
 use crate::mesh::Mesh;
+use crate::send::refuse;
 use crate::{questions, storage, view};
 
 /// Replaces a row by a successor under a new id.
@@ -80,6 +81,7 @@ async fn replace(
     let draft = successor(mesh, &held, id.clone(), request.patch_body)?;
     let word = ask(mesh, &held).await;
     let force = request.force_duplicate.unwrap_or(false);
+    let fingerprint = held.row.fingerprint;
     let requeue = Requeue {
         row: held.row.row,
         lease: held.lease,
@@ -107,17 +109,15 @@ async fn replace(
         }
         Requeued::AlreadyAccepted(receipt) => {
             mesh.bells.queued.ring();
-            Err(Refused::plain(ErrorCode::AlreadyAccepted)
+            Err(with_prefix(Refused::plain(ErrorCode::AlreadyAccepted), fingerprint)
                 .with("broker_message_id", receipt.broker_message_id.to_string())
                 .with("conversation", receipt.conversation.to_string())
                 .with("history_id", receipt.history_id)
                 .with("accepted_at", receipt.accepted_at.to_string())
                 .into())
         }
-        Requeued::Doubtful => Err(doubtful(word)),
-        Requeued::IdTaken { holder } => {
-            Err(Refused::plain(ErrorCode::IdempotencyKeyReused).with("row", holder.to_string()).into())
-        }
+        Requeued::Doubtful => Err(doubtful(word, fingerprint)),
+        Requeued::IdTaken { holder, conflict } => Err(refuse(&id, holder, &conflict)),
     }
 }
 
@@ -143,14 +143,17 @@ async fn ask(mesh: &Mesh, held: &Held) -> Word {
     }
 }
 
-fn doubtful(word: Word) -> Refusal {
+fn doubtful(word: Word, fingerprint: Fingerprint) -> Refusal {
     match word {
         Word::Silence => Refusal::new(
             ErrorCode::BrokerUnreachable,
             "Nobody can say whether the broker has it. The row stays as it is; \
              --force-duplicate accepts a possible double.",
         ),
-        Word::Told(StatusAnswer::Unknown) => Refusal::plain(ErrorCode::OutcomeUnknown),
+        Word::Told(StatusAnswer::Unknown) => {
+            let refused: Refusal = with_prefix(Refused::plain(ErrorCode::OutcomeUnknown), fingerprint).into();
+            refused.with_status(wire::status::UNKNOWN_TO_OPERATOR)
+        }
         Word::Told(
             StatusAnswer::Accepted(_)
             | StatusAnswer::AcceptedOtherFingerprint
@@ -196,16 +199,18 @@ async fn outcome_of(mesh: &Mesh, row: RowId) -> Result<Option<Outcome>, Refusal>
 fn refusal(error: OperatorError) -> Refusal {
     let message = error.to_string();
     match error {
-        OperatorError::NotFound(_) => Refusal::new(ErrorCode::NotFound, message),
-        OperatorError::Inflight(_) | OperatorError::HeldElsewhere(_) => {
-            Refusal::new(ErrorCode::RowInflight, message)
+        OperatorError::NotFound(_) | OperatorError::Wordless(_) => Refusal::new(ErrorCode::NotFound, message),
+        OperatorError::Inflight { fingerprint, .. } | OperatorError::HeldElsewhere { fingerprint, .. } => {
+            with_prefix(Refused::new(ErrorCode::RowInflight, message), fingerprint).into()
         }
-        OperatorError::Done { receipt, .. } => Refused::new(ErrorCode::AlreadyAccepted, message)
-            .with("broker_message_id", receipt.broker_message_id.to_string())
-            .with("history_id", receipt.history_id)
-            .into(),
-        OperatorError::Aborted { successor, .. } => {
-            let refused = Refused::new(ErrorCode::RowAborted, message);
+        OperatorError::Done { receipt, fingerprint, .. } => {
+            with_prefix(Refused::new(ErrorCode::AlreadyAccepted, message), fingerprint)
+                .with("broker_message_id", receipt.broker_message_id.to_string())
+                .with("history_id", receipt.history_id)
+                .into()
+        }
+        OperatorError::Aborted { successor, fingerprint, .. } => {
+            let refused = with_prefix(Refused::new(ErrorCode::RowAborted, message), fingerprint);
             match successor {
                 Some(row) => refused.with("superseded_by", row.to_string()).into(),
                 None => refused.into(),
@@ -213,4 +218,9 @@ fn refusal(error: OperatorError) -> Refusal {
         }
         OperatorError::Storage(error) => storage::refusal(&error),
     }
+}
+
+/// What the row was asked that a conflict is about: a caller compares it with what it would ask.
+fn with_prefix(refused: Refused, fingerprint: Fingerprint) -> Refused {
+    refused.with("daemon_fingerprint_prefix", fingerprint.prefix())
 }

@@ -136,6 +136,7 @@ impl Refetch<'_> {
             sender_id: *senders.get(message.sender.as_str())?,
             deliver_by: message.fields.deliver_by,
             read_at: None,
+            again: None,
             message,
         })
     }

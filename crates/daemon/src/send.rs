@@ -1,16 +1,21 @@
 //! Door 1: a caller's message becomes a durable row, and the answer says what is true of its id.
 //!
 //! - Nothing is answered before the commit; a refusal before it consumes no id.
-//! - An id answers for the message it was first used for, in every state, for ever.
+//! - An id answers for the message it was first used for, in every state, for ever, on a full disk too.
+
+use std::sync::Arc;
 
 use http::StatusCode;
 use mailbox::{Accepted, Member, NewRow};
 use model::outbox::{Conflict, Verdict};
 use model::{ClientMessageId, Deadline, ErrorCode, Fingerprint, RowId};
 use net::respond::Refusal;
+use net::run_to_end;
+use sqlite::StorageError;
 use wire::local::{Receipt, SendAnswer, SendRequest};
 use wire::{Refused, written};
 
+use crate::disk::Disk;
 use crate::events::Event;
 use crate::mesh::Mesh;
 use crate::storage;
@@ -21,16 +26,41 @@ pub(crate) struct Answered {
     pub(crate) answer: SendAnswer,
 }
 
-/// Stores a message, and says what is true of its id then.
-pub(crate) async fn store(mesh: &Mesh, new: NewRow) -> Result<Answered, Refusal> {
+/// Stores a message, and says what is true of its id then. A disk without room refuses new ids alone: an id that has a
+/// row is answered from it, by a read.
+pub(crate) async fn store(mesh: &Arc<Mesh>, disk: &Disk, new: NewRow) -> Result<Answered, Refusal> {
+    let (sender, fingerprint) = (new.sender, new.fingerprint);
     let id = new.client_message_id.clone();
-    let accepted = mesh.mailbox.accept(new).await.map_err(|error| storage::refusal(&error))?;
+    let stored = match disk.check() {
+        Ok(()) => match run_to_end(accept(mesh.clone(), new)).await {
+            Err(error @ (StorageError::Full { .. } | StorageError::LogFull { .. })) => {
+                Err(storage::refusal(&error))
+            }
+            accepted => Ok(accepted.map_err(|error| storage::refusal(&error))?),
+        },
+        Err(full) => Err(full),
+    };
+    let accepted = match stored {
+        Ok(accepted) => accepted,
+        Err(full) => {
+            let known = mesh.mailbox.accepted_before(sender, id.clone(), fingerprint).await;
+            let known = known.map_err(|error| storage::refusal(&error))?.ok_or(full)?;
+            mesh.tally.sent(&known.verdict);
+            known
+        }
+    };
+    answer(mesh, id, accepted)
+}
+
+/// Stores a message and wakes the courier: the row leaves at once, whether or not its caller still waits.
+async fn accept(mesh: Arc<Mesh>, new: NewRow) -> Result<Accepted, StorageError> {
+    let accepted = mesh.mailbox.accept(new).await?;
     mesh.tally.sent(&accepted.verdict);
     if accepted.verdict == Verdict::Insert {
         mesh.bells.queued.ring();
         mesh.bells.moved.ring();
     }
-    answer(mesh, id, accepted)
+    Ok(accepted)
 }
 
 /// The row of a message of `sender`, who is at home here: every rule of its form kept, nothing stored yet. `header` is

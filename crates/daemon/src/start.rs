@@ -209,14 +209,7 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), StartError> {
 async fn disk_looks(ground: Arc<Ground>) {
     let mut warned = false;
     loop {
-        let mut used = 0;
-        for mesh in ground.open_meshes() {
-            match mesh.mailbox.bytes_in_use().await {
-                Ok(bytes) => used += bytes,
-                Err(error) => tracing::warn!(mesh = mesh.slug, %error, "a mailbox's size cannot be told"),
-            }
-        }
-        let high = ground.disk.look(used) != disk::Pressure::Low;
+        let high = ground.look_at_disk().await != disk::Pressure::Low;
         if high && !warned {
             let percent = ground.disk.percent();
             tracing::warn!(percent, "outbox_pressure_high");

@@ -1,5 +1,5 @@
-//! What a store's trouble means for a caller. Nothing was stored in any of these cases, so an id may be used
-//! again as it is.
+//! What a store's error means for a caller. Nothing was stored, so that the id may be used again as it is, except where
+//! the code is `outcome_unknown`: then the same id with the same message is the way to find out.
 
 use std::time::Duration;
 
@@ -17,8 +17,12 @@ pub(crate) fn refusal(error: &StorageError) -> Refusal {
         ErrorCode::Internal => tracing::error!(%error, "a store refused a statement"),
         _ => tracing::warn!(%error, "a store could not answer"),
     }
-    let refusal = Refusal::plain(code);
-    if code == ErrorCode::StorageBusy { refusal.retry_after(BUSY_RETRY_AFTER) } else { refusal }
+    match code {
+        ErrorCode::StorageBusy => Refusal::plain(code).retry_after(BUSY_RETRY_AFTER),
+        // Only the error itself names the process to end.
+        ErrorCode::LogFull => Refusal::new(code, error.to_string()),
+        _ => Refusal::plain(code),
+    }
 }
 
 fn code(error: &StorageError) -> ErrorCode {
@@ -28,6 +32,8 @@ fn code(error: &StorageError) -> ErrorCode {
         | StorageError::ReadTooLong { .. }
         | StorageError::RolledBack { .. } => ErrorCode::StorageBusy,
         StorageError::Full { .. } => ErrorCode::InsufficientStorage,
+        StorageError::LogFull { .. } => ErrorCode::LogFull,
+        StorageError::OutcomeUnknown { .. } => ErrorCode::OutcomeUnknown,
         StorageError::Io { .. }
         | StorageError::Corrupt { .. }
         | StorageError::Closed { .. }
@@ -54,7 +60,10 @@ mod tests {
             (StorageError::Corrupt { path: path.clone(), detail: detail() }, ErrorCode::StorageStopped),
             (StorageError::Closed { path: path.clone() }, ErrorCode::StorageStopped),
             (StorageError::Panicked { path: path.clone(), name: "x" }, ErrorCode::Internal),
-            (StorageError::RolledBack { path, name: "x" }, ErrorCode::StorageBusy),
+            (StorageError::RolledBack { path: path.clone(), name: "x" }, ErrorCode::StorageBusy),
+            (StorageError::LogFull { path: path.clone(), pages: 1, readers: Vec::new() }, ErrorCode::LogFull),
+            (StorageError::Stopped { path: path.clone(), cause: Arc::from("x") }, ErrorCode::StorageStopped),
+            (StorageError::OutcomeUnknown { path, cause: Arc::from("x") }, ErrorCode::OutcomeUnknown),
         ] {
             assert_eq!(code(&error), expected, "{error}");
         }

@@ -10,6 +10,7 @@ use model::outbox::Verdict;
 use model::turn::TurnState;
 use model::{ErrorCode, MessageId, TurnId, limits};
 use net::respond::Refusal;
+use net::run_to_end;
 use wire::Refused;
 use wire::local::{TurnAnswer, TurnEnd, TurnEnded, TurnReplied, TurnRequest, lease};
 
@@ -48,6 +49,12 @@ fn holder(text: &str) -> Result<String, Refusal> {
 const NO_MESSAGE: &str = "This member holds no such message.";
 const HOLDER_FORM: &str = "holder must be at most 64 bytes without control characters";
 
+/// Whether the turn has a row already: then it is answered from it, and takes no room.
+pub(crate) async fn has_begun(actor: &Actor, wanted: &Wanted) -> Result<bool, Refusal> {
+    let known = actor.mesh.mailbox.turn(wanted.turn, actor.member.id).await.map_err(stored)?;
+    Ok(known.is_some())
+}
+
 /// Begins the turn, when there is one to begin.
 pub(crate) async fn begin(actor: &Actor, wanted: &Wanted) -> Result<Option<TurnAnswer>, Refusal> {
     let mesh = &actor.mesh;
@@ -67,11 +74,16 @@ pub(crate) async fn begin(actor: &Actor, wanted: &Wanted) -> Result<Option<TurnA
         now,
         broker_now,
     };
-    match mesh.mailbox.begin_turn(asked).await {
-        Ok(Begun::Turn(turn)) => {
+    let mesh = mesh.clone();
+    let begun = run_to_end(async move {
+        let begun = mesh.mailbox.begin_turn(asked).await;
+        if let Ok(Begun::Turn(_)) = begun {
             mesh.bells.climbed.ring();
-            answer(actor, *turn).map(Some)
         }
+        begun
+    });
+    match begun.await {
+        Ok(Begun::Turn(turn)) => answer(actor, *turn).map(Some),
         Ok(Begun::Nothing) => Ok(None),
         Err(error) => Err(refused(error)),
     }

@@ -3,7 +3,7 @@
 use mailbox::{InboxRow, OutboxRow};
 use model::outbox::{OutboxState, Outcome};
 use model::{DeliveryRung, MemberId, MemberName, Timestamp};
-use wire::local::{InboxItem, OutboxCounts, OutboxItem, Receipt};
+use wire::local::{InboxItem, OutboxCounts, OutboxItem, Receipt, StoppedStore};
 use wire::message::Message;
 
 use crate::mesh::Mesh;
@@ -12,7 +12,8 @@ use crate::mesh::Mesh;
 pub(crate) fn outbox_item(mesh: &Mesh, row: OutboxRow) -> OutboxItem {
     let rungs = rungs(mesh, &row);
     let receipt = receipt(mesh, &row, &rungs);
-    let (mut dead_reason, mut outcome, mut broker, mut superseded_by) = (None, None, None, None);
+    let (mut dead_reason, mut outcome, mut broker) = (None, None, None);
+    let (mut superseded_by, mut aborted_by) = (None, None);
     match &row.state {
         OutboxState::Pending | OutboxState::Inflight { .. } => {}
         OutboxState::Done { receipt } => broker = Some(*receipt),
@@ -20,7 +21,9 @@ pub(crate) fn outbox_item(mesh: &Mesh, row: OutboxRow) -> OutboxItem {
             dead_reason = Some(reason.to_string());
             outcome = Some(*known);
         }
-        OutboxState::Aborted { outcome: known, successor, .. } => {
+        OutboxState::Aborted { by, outcome: known, successor } => {
+            aborted_by = Some(by.to_string());
+            broker = row.late_receipt;
             outcome = Some(*known);
             superseded_by = successor.map(|row| row.to_string());
         }
@@ -43,6 +46,9 @@ pub(crate) fn outbox_item(mesh: &Mesh, row: OutboxRow) -> OutboxItem {
         conversation: broker.map(|receipt| receipt.conversation.to_string()),
         history_id: broker.map(|receipt| receipt.history_id),
         superseded_by,
+        aborted_by,
+        aborted_at: row.aborted_at,
+        late_ack_at: row.late_ack_at,
     }
 }
 
@@ -109,6 +115,15 @@ pub(crate) fn inbox_item(mesh: &Mesh, row: InboxRow) -> Option<InboxItem> {
 /// A member's name; one this node has not heard of is shown by its id.
 pub(crate) fn name_of(mesh: &Mesh, id: MemberId) -> MemberName {
     mesh.name_of(id).unwrap_or_else(|| id.to_string().parse().expect("an id has the form of a name"))
+}
+
+/// A stopped store as health names it.
+pub(crate) fn stopped_store(store: &sqlite::StoppedStore) -> StoppedStore {
+    StoppedStore {
+        store: store.name.clone(),
+        file: store.path.display().to_string(),
+        cause: store.cause.to_string(),
+    }
 }
 
 /// Rows by state.

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use crate::Ledger;
 
 pub mod accept;
+pub mod ageing;
 pub mod chat;
 pub mod history;
 pub mod hub;
@@ -52,6 +53,9 @@ pub const TABLES: &[&str] = &[
     "sign_in",
     "session",
     "socket_ticket",
+    "ageing",
+    "inbox_mark",
+    "went_back",
 ];
 
 /// An empty store to try, and a hand on its clock and tables.
@@ -65,6 +69,9 @@ pub trait Bench: Send + Sync + Sized {
 
     /// Lets time pass on the store's clock.
     fn advance(&self, span: Duration);
+
+    /// Sets the store's clock ahead; no time passes.
+    fn set_ahead(&self, span: Duration);
 
     /// Sets the store's clock back.
     fn set_back(&self, span: Duration);
@@ -162,6 +169,11 @@ macro_rules! conformance {
                 ce8_mail_from_before_a_lost_inbox_is_marked_redelivered
                 ce6_a_ledger_that_lost_rows_is_noticed
                 a_restored_ledger_gets_its_members_back
+                t10_an_inbox_that_went_back_is_sent_what_it_lacks_again
+                t10_what_was_never_told_is_sent_again_too_and_what_is_kept_is_not
+                t10_work_that_was_begun_since_the_copy_is_told_again
+                t10_an_inbox_that_is_whole_or_says_nothing_is_sent_nothing_again
+                a_ledger_that_went_back_names_the_time_it_lost
             ]
             window [
                 mail_comes_oldest_first_with_everything_a_recipient_needs
@@ -218,8 +230,15 @@ macro_rules! conformance {
                 pruning_goes_in_bounded_rounds_from_the_oldest
                 undelivered_rows_end_at_their_deadline_or_after_the_bound
                 the_audit_finds_each_kind_of_contradiction
+                the_audit_finds_a_wrong_place_a_missing_delivery_and_a_mention_of_nothing
                 explain_gives_every_fact_by_either_id
                 a_kept_message_is_explained_by_its_id_after_the_id_was_forgotten
+            ]
+            ageing [
+                a_clock_ahead_by_the_window_for_an_hour_frees_no_id_and_ends_nothing
+                a_jump_ahead_is_told_and_a_clock_that_keeps_its_word_for_a_day_is_believed
+                restarts_under_a_clock_that_is_ahead_bear_nothing_out
+                a_copy_is_judged_by_what_may_be_forgotten_and_not_by_a_clock_that_is_ahead
             ]
             webhook [
                 a_pushed_member_has_what_its_endpoint_took

@@ -80,6 +80,8 @@ pub(crate) struct NodeFacts {
 #[derive(Clone)]
 pub(crate) struct Desk {
     pub now: Timestamp,
+    /// The instant up to which ids may be forgotten.
+    pub forgotten_upto: Timestamp,
     pub policies: Policies,
     pub nodes: HashMap<NodeName, NodeFacts>,
     pub by_id: HashMap<MemberId, MemberFacts>,
@@ -226,7 +228,15 @@ impl Desk {
             }
         };
         let mentions = message.mentions.iter().map(|name| self.by_name.get(name).copied()).collect();
-        Facts { now: self.now, policies: self.policies, speaker, sender, destination, mentions }
+        Facts {
+            now: self.now,
+            forgotten_upto: self.forgotten_upto,
+            policies: self.policies,
+            speaker,
+            sender,
+            destination,
+            mentions,
+        }
     }
 
     /// Takes the next place in the message's log. A log that is not there yet counts from nothing.

@@ -174,6 +174,8 @@ impl StorageError {
                     ErrorCode::StorageBusy
                 }
                 Sqlite::Full { .. } => ErrorCode::InsufficientStorage,
+                Sqlite::LogFull { .. } => ErrorCode::LogFull,
+                Sqlite::OutcomeUnknown { .. } => ErrorCode::OutcomeUnknown,
                 Sqlite::Stopped { .. } | Sqlite::Corrupt { .. } => ErrorCode::StorageStopped,
                 Sqlite::Closed { .. } => ErrorCode::Unavailable,
                 Sqlite::Io { .. }

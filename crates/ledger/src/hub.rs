@@ -33,14 +33,18 @@ pub(crate) struct KeyRow {
     pub at: Timestamp,
 }
 
-/// What the key alone says of a write, if anything.
-pub(crate) fn settled(known: Option<HubKnown>, key: &HubKey, now: Timestamp) -> Option<HubOutcome> {
+/// What the key alone says of a write, if anything. Keys may be forgotten up to `forgotten_upto`.
+pub(crate) fn settled(
+    known: Option<HubKnown>,
+    key: &HubKey,
+    forgotten_upto: Timestamp,
+) -> Option<HubOutcome> {
     let verdict = look_up(known.as_ref().map(HubKnown::known).as_ref(), &key.fingerprint);
     match (verdict, known) {
         (KeyVerdict::Replay, Some(HubKnown::Stored { answer, .. })) => Some(HubOutcome::Replayed(answer)),
         (KeyVerdict::Retired, _) => Some(HubOutcome::Refused(HubRefusal::KeyRetired)),
         (KeyVerdict::Reused | KeyVerdict::Replay, _) => Some(HubOutcome::Refused(HubRefusal::KeyReused)),
-        (KeyVerdict::Fresh, _) if is_too_old(key.created_at, now) && !planted(HUB_NO_AGE) => {
+        (KeyVerdict::Fresh, _) if is_too_old(key.created_at, forgotten_upto) && !planted(HUB_NO_AGE) => {
             Some(HubOutcome::Refused(HubRefusal::KeyExpired))
         }
         (KeyVerdict::Fresh, _) => None,

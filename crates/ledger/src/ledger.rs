@@ -39,6 +39,19 @@ pub trait Ledger: Send + Sync {
     /// What was seen of the store's clock going back; changes with every message placed meanwhile.
     fn clock_regressed(&self) -> watch::Receiver<Regressed>;
 
+    /// Looks at the store's clock and keeps durably what was seen: sweeps end by age what [`ClockLook::borne_out`] has
+    /// passed, and nothing else.
+    async fn look_at_clock(&self) -> Result<ClockLook, StorageError>;
+
+    /// The instant up to which ids may be forgotten by now, at `now` of the store's clock: a copy that began earlier
+    /// than a window before it is refused.
+    fn may_be_forgotten_upto(&self, now: Timestamp) -> Timestamp;
+
+    /// Settings under which what was acknowledged may be lost although the store's own disk has it. A file has none.
+    async fn durability(&self) -> Result<Vec<DurabilityWarning>, StorageError> {
+        Ok(Vec::new())
+    }
+
     // The mesh.
 
     /// Makes the mesh and its issuer key on an empty ledger; else answers with what is there.

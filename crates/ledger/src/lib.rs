@@ -14,6 +14,7 @@
 //! - Envelopes are bytes to this room; what a rule reads stands in a typed field beside them.
 //! - A wake says that something was committed and nothing else; the woken side reads the tables.
 
+mod ageing;
 #[cfg(feature = "conformance")]
 #[expect(
     missing_docs,
@@ -32,6 +33,7 @@ mod rules;
 mod sqlite;
 mod types;
 
+pub use ageing::ClockLook;
 pub use error::{
     HistoryError, LinkError, LinkRefused, ManageError, StorageError, WayInError, WayInRefused, WebhookError,
 };
@@ -43,6 +45,7 @@ pub use types::accept::{Admission, Budget, LaneSubmission, Outcome, Refusal, Sub
 pub use types::chat::{
     AskedQuestion, Audience, Emptied, Escalation, Followed, Follower, LogHead, NodeFacts, ReadState, Session,
 };
+pub use types::durable::DurabilityWarning;
 pub use types::explain::{AcceptedFacts, DedupeFacts, DeliveryFacts, Explained, Orphan, Wanted};
 pub use types::hub::{
     HubAnswer, HubApplied, HubEffect, HubKey, HubKeyStatus, HubKnown, HubOutcome, HubPage, HubRecord,

@@ -10,8 +10,10 @@
 //! - Time is the database's clock.
 
 mod accept;
+mod ageing;
 mod batch;
 mod chat;
+mod durable;
 mod explain;
 mod history;
 mod hub;
@@ -25,6 +27,7 @@ mod mail;
 mod manage;
 mod mesh;
 mod push;
+mod received;
 mod row;
 mod schema;
 mod session;

@@ -72,6 +72,8 @@ pub(crate) enum Destination {
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub now: Timestamp,
+    /// The instant up to which ids may be forgotten.
+    pub forgotten_upto: Timestamp,
     pub policies: Policies,
     pub speaker: Speaker,
     pub sender: Option<MemberFacts>,
@@ -117,7 +119,8 @@ pub(crate) fn judge(message: &Submission, facts: &Facts) -> Result<Plan, Refusal
     let sender = judge_sender(facts.sender, facts.speaker)?;
     let age_max = max_age(facts.policies.dedupe);
     let send_deadline = message.send_deadline.filter(|_| !planted(NO_SEND_DEADLINE));
-    check_time(facts.now, send_deadline, message.deliver_by, age_max).map_err(Refusal::plain)?;
+    check_time(facts.now, facts.forgotten_upto, send_deadline, message.deliver_by, age_max)
+        .map_err(Refusal::plain)?;
     let target = judge_destination(message, facts)?;
     let mentioned = judge_mentions(&message.mentions, &facts.mentions)?;
     Ok(Plan { sender, target, mentioned })
@@ -264,6 +267,90 @@ pub(crate) fn speaks_of(known: &Known, message: Option<MessageId>) -> bool {
         (_, None) => true,
         (KnownState::Accepted { receipt, .. }, Some(message)) => receipt.broker_message_id == message,
         (KnownState::Retired, Some(_)) => false,
+    }
+}
+
+/// What a node says of its inbox, beside what it said before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InboxMark {
+    /// It holds at least as much, or the node does not say.
+    Kept {
+        /// The highest place told by now.
+        upto: u64,
+    },
+    /// It holds less: an older copy of its file was put back.
+    WentBack {
+        /// The highest place told before.
+        from: u64,
+        /// The highest place it has.
+        to: u64,
+    },
+}
+
+/// Judges the highest place of an inbox, as a node tells it when a link opens. Rows of an inbox are never deleted, so
+/// only an older file has fewer. Places of another file say nothing of this one's: it may lack any row.
+pub(crate) fn inbox_mark(before: u64, told: Option<u64>, is_another_file: bool) -> InboxMark {
+    match told {
+        Some(to) if is_another_file && before.max(to) > 0 => {
+            InboxMark::WentBack { from: before.max(to), to: 0 }
+        }
+        Some(to) if to < before => InboxMark::WentBack { from: before, to },
+        Some(upto) => InboxMark::Kept { upto },
+        None => InboxMark::Kept { upto: before },
+    }
+}
+
+/// Work is told again as far back as an inbox keeps bodies, and a day: behind that nobody can begin it.
+const WORK_KEPT: Duration = Duration::from_secs((limits::INBOX_RETENTION_DAYS as u64 + 1) * 24 * 3600);
+
+/// From when on work is told again to an inbox that went back.
+pub(crate) fn work_kept_since(now: Timestamp) -> i64 {
+    now.as_micros().saturating_sub(i64::try_from(WORK_KEPT.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// A place of an inbox as the stores keep it.
+pub(crate) fn place_number(place: u64) -> i64 {
+    i64::try_from(place).unwrap_or(i64::MAX)
+}
+
+/// Whether an ack ends that its delivery is sent again: the inbox has it with the rung that is known here. A node that
+/// does not tell places knows nothing of all this, and any ack of it does.
+pub(crate) fn has_it_again(held: DeliveryRung, told: DeliveryRung, place: Option<u64>) -> bool {
+    place.is_none() || told >= held
+}
+
+/// What a node's witnesses say of these books.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Testimony {
+    /// The newest instant of a message that is here.
+    pub held_upto: Option<Timestamp>,
+    /// Whether one is missing.
+    pub is_missing: bool,
+    /// The oldest instant of one that is missing, where the node tells it.
+    pub missing_from: Option<Timestamp>,
+}
+
+impl Testimony {
+    /// With one more witness.
+    pub(crate) fn heard(self, witness: &Witness, held: bool) -> Self {
+        if held {
+            return Self { held_upto: self.held_upto.max(witness.accepted_at), ..self };
+        }
+        let missing_from = match (self.missing_from, witness.accepted_at) {
+            (Some(known), Some(at)) => Some(known.min(at)),
+            (known, at) => known.or(at),
+        };
+        Self { is_missing: true, missing_from, ..self }
+    }
+
+    /// Whether the loss it speaks of is another than the last one, which is known up to `upto`.
+    pub(crate) fn is_news(&self, upto: Option<Timestamp>) -> bool {
+        match (self.is_missing, upto, self.missing_from) {
+            (false, _, _) => false,
+            (true, None, _) => true,
+            (true, Some(_), None) => false,
+            (true, Some(upto), Some(from)) => from > upto,
+        }
     }
 }
 

@@ -45,6 +45,7 @@ fn facts(destination: Destination) -> Facts {
     };
     Facts {
         now: NOW,
+        forgotten_upto: NOW,
         policies,
         speaker: Speaker::Node(5),
         sender: Some(member(1, Some(5))),
@@ -303,5 +304,72 @@ fn what_is_known_of_an_id_is_about_its_own_message() {
     ] {
         let known = Known { fingerprint: Fingerprint::from_bytes([1; 32]), state };
         assert_eq!(speaks_of(&known, asked), expected, "{state:?} {asked:?}");
+    }
+}
+
+#[test]
+fn an_inbox_that_tells_less_than_before_went_back() {
+    for (before, told, expected) in [
+        (0, None, InboxMark::Kept { upto: 0 }),
+        (5, None, InboxMark::Kept { upto: 5 }),
+        (0, Some(0), InboxMark::Kept { upto: 0 }),
+        (5, Some(5), InboxMark::Kept { upto: 5 }),
+        (5, Some(9), InboxMark::Kept { upto: 9 }),
+        (5, Some(4), InboxMark::WentBack { from: 5, to: 4 }),
+        (5, Some(0), InboxMark::WentBack { from: 5, to: 0 }),
+    ] {
+        assert_eq!(inbox_mark(before, told, false), expected, "{before} {told:?}");
+    }
+    for (before, told, expected) in [
+        (0, Some(0), InboxMark::Kept { upto: 0 }),
+        (5, None, InboxMark::Kept { upto: 5 }),
+        (50, Some(80), InboxMark::WentBack { from: 80, to: 0 }),
+        (50, Some(0), InboxMark::WentBack { from: 50, to: 0 }),
+        (0, Some(80), InboxMark::WentBack { from: 80, to: 0 }),
+    ] {
+        assert_eq!(inbox_mark(before, told, true), expected, "another file: {before} {told:?}");
+    }
+}
+
+#[test]
+fn an_inbox_has_it_again_with_the_rung_that_is_known_or_when_it_tells_no_places() {
+    use DeliveryRung::{DeadLetter, Delivered, Engaged, Processed};
+    for (held, told, place, expected) in [
+        (Delivered, Delivered, Some(1), true),
+        (Processed, Delivered, Some(1), false),
+        (Processed, Engaged, Some(1), false),
+        (Processed, Processed, Some(1), true),
+        (Processed, Delivered, None, true),
+        (Delivered, DeadLetter, None, true),
+    ] {
+        assert_eq!(has_it_again(held, told, place), expected, "{held:?} {told:?} {place:?}");
+    }
+}
+
+#[test]
+fn witnesses_tell_of_a_new_loss_only_behind_the_last_one() {
+    let at = Timestamp::from_micros;
+    let witness = |accepted_at: Option<i64>| Witness {
+        sender: model::MemberId::from_bytes([1; 16]),
+        client_message_id: "a".parse().unwrap(),
+        broker_message_id: MessageId::from_bytes([2; 16]),
+        accepted_at: accepted_at.map(at),
+    };
+    let heard = |told: &[(Option<i64>, bool)]| {
+        told.iter()
+            .fold(Testimony::default(), |sum, (accepted_at, held)| sum.heard(&witness(*accepted_at), *held))
+    };
+    let both = heard(&[(Some(9), false), (Some(7), false), (None, false), (Some(5), true), (Some(3), true)]);
+    assert_eq!((both.held_upto, both.missing_from, both.is_missing), (Some(at(5)), Some(at(7)), true));
+    for (told, upto, expected) in [
+        (vec![], None, false),
+        (vec![(Some(5), true)], None, false),
+        (vec![(Some(5), false)], None, true),
+        (vec![(None, false)], None, true),
+        (vec![(None, false)], Some(4), false),
+        (vec![(Some(5), false)], Some(5), false),
+        (vec![(Some(5), false)], Some(4), true),
+    ] {
+        assert_eq!(heard(&told).is_news(upto.map(at)), expected, "{told:?} {upto:?}");
     }
 }

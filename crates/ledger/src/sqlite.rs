@@ -7,6 +7,7 @@
 //! - Time is read inside the job, on the writer's thread: commit order and clock order agree.
 
 mod accept;
+mod ageing;
 mod chat;
 mod explain;
 mod history;
@@ -20,6 +21,7 @@ mod manage;
 mod mesh;
 mod planted;
 mod push;
+mod received;
 mod row;
 mod schema;
 mod signin;

@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod chat;
+pub mod durable;
 pub mod explain;
 pub mod hub;
 pub mod manage;

@@ -17,6 +17,7 @@
 //! Absent on purpose: wakes (whoever writes tells whoever waits), retries of storage errors (the caller's
 //! caller repeats with the same id), and any judgement about what a body says.
 
+mod ageing;
 mod column;
 mod inbox;
 mod member;
@@ -24,12 +25,15 @@ mod meta;
 mod open;
 mod outbox;
 pub mod planted;
+mod prune;
 pub mod relay;
 mod salvage;
 mod scrub;
+mod shrink;
 mod sorting;
 mod sql;
 mod turn;
+mod went_back;
 
 pub use inbox::{
     AckRow, Arrival, Arrived, Confirmed, InboxCount, InboxPlace, InboxQuery, InboxRow, InboxShow, Recorded,
@@ -42,8 +46,11 @@ pub use outbox::{
     OperatorError, OutboxCounts, OutboxFilter, OutboxKey, OutboxRow, Receipt, Requeue, Requeued, RowAnswer,
     RowStatus, Rungs, Settled, Settlement, Unsettled, Witness, Word,
 };
-pub use salvage::{Condition, Salvaged, condition};
+pub use prune::{EndedRows, PayloadCount};
+pub use salvage::{Condition, LossCount, Salvaged, condition};
+pub use shrink::{ShrinkBounds, ShrinkError, ShrunkFile, shrink};
 pub use turn::{
     BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, RetryTurnError, Turn, TurnAsked,
     TurnLostError,
 };
+pub use went_back::{InboxWentBack, LedgerWentBack, WentBack};

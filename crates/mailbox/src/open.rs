@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{Entropy, limits};
 use rusqlite::{Connection, OptionalExtension};
-use sqlite::{Bounds, Db, Freed, Migration, Options, Schema, Stats, StorageError};
+use sqlite::{Bounds, Db, Freed, KeptLog, Migration, Options, Schema, Stats, StorageError, Stores};
 
 use crate::meta::{self, InboxEpoch};
 use crate::outbox::{Accepts, Names, accepts};
@@ -97,9 +97,19 @@ impl Mailbox {
         self.db.close_blocking();
     }
 
+    /// Enters the file under `name` among the stores of its process.
+    pub fn enter(&self, stores: &Stores, name: impl Into<String>) {
+        stores.enter(name, &self.db);
+    }
+
     /// Counters of the file's engine.
     pub fn stats(&self) -> Stats {
         self.db.stats()
+    }
+
+    /// The file's log, when it is longer than its usual bound, with the processes that keep it.
+    pub fn kept_log(&self) -> Option<KeptLog> {
+        self.db.kept_log()
     }
 
     /// The file.

@@ -5,6 +5,8 @@
 //! - A row that cannot be read, or that the tables refuse, costs itself and nothing else.
 //! - The new file is another life of the inbox: it has its own epoch, and the broker is told.
 
+mod places;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,9 +16,12 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, ToSql, named_params, params_from_iter};
 use sqlite::StorageError;
 
+use self::places::{Evidence, GapMeaning, INBOX, OUTBOX, PlacedTable, TURN};
 use crate::meta::{INBOX_REBUILT, put};
 use crate::outbox::Names;
 use crate::{Mailbox, sql};
+
+pub use places::LossCount;
 
 /// How a file that is not open looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,18 +40,33 @@ pub enum Condition {
 pub struct Salvaged {
     /// Outbox rows.
     pub outbox: u64,
-    /// Places of the outbox that held a row nobody can read any more. Their ids are lost with them.
+    /// Rows of the outbox that did not come over. Their ids are lost with them.
     pub outbox_lost: u64,
     /// Inbox rows.
     pub inbox: u64,
-    /// Places of the inbox that held a row nobody can read any more.
+    /// Rows of the inbox that did not come over.
     pub inbox_lost: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Turns that did not come over.
+    pub turns_lost: u64,
+    /// Whether as many were lost as these figures say.
+    pub count: LossCount,
     /// Members at home here.
     pub members: u64,
 }
 
-/// No row of a table that is carried over by places is shorter.
-const ROW_BYTES_MIN: u64 = 64;
+/// What became of one table.
+struct CarriedTable {
+    kept: u64,
+    lost: u64,
+    count: LossCount,
+}
+
+impl CarriedTable {
+    /// The file does not even say that it has the table.
+    const UNKNOWN: Self = Self { kept: 0, lost: 0, count: LossCount::AtLeast };
+}
 
 /// A row as it stands, whatever its columns are.
 struct Record {
@@ -55,12 +75,20 @@ struct Record {
     values: Vec<Value>,
 }
 
-/// Looks through the whole file at `path`, which nobody has open.
+/// Looks through the whole file at `path`, which nobody has open: each row, and whether its indexes name it. Takes as long
+/// as the disk does.
 pub fn condition(path: &Path) -> Condition {
+    checked(path, "PRAGMA integrity_check(1)")
+}
+
+/// The same without the indexes, which a file that is made anew when it is damaged can do without.
+pub(crate) fn quick_condition(path: &Path) -> Condition {
+    checked(path, "PRAGMA quick_check(1)")
+}
+
+fn checked(path: &Path, check: &str) -> Condition {
     let damaged = |detail: String| Condition::Damaged { detail };
-    match open(path)
-        .and_then(|conn| conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)))
-    {
+    match open(path).and_then(|conn| conn.query_row(check, [], |row| row.get::<_, String>(0))) {
         Ok(word) if word == "ok" => Condition::Sound,
         Ok(detail) => damaged(detail),
         Err(error) => damaged(error.to_string()),
@@ -75,7 +103,10 @@ impl Mailbox {
             put(conn, INBOX_REBUILT, &true.to_string())?;
             Ok::<_, StorageError>(())
         })?;
-        let Ok(from) = open(damaged) else { return Ok(salvaged) };
+        let Ok(from) = open(damaged) else {
+            salvaged.count = LossCount::AtLeast;
+            return Ok(salvaged);
+        };
         for statement in [sql::SALVAGE_META, sql::SALVAGE_MEMBER] {
             let table = if statement == sql::SALVAGE_MEMBER { "member" } else { "meta" };
             let kept = self.keep(all(&from, table, statement))?;
@@ -83,13 +114,16 @@ impl Mailbox {
                 salvaged.members = kept;
             }
         }
-        let (outbox, payloads) =
-            (("outbox", sql::SALVAGE_OUTBOX), ("outbox_payload", sql::SALVAGE_OUTBOX_PAYLOAD));
-        (salvaged.outbox, salvaged.outbox_lost) = self.carry(&from, outbox, Some(payloads))?;
-        let (inbox, envelopes) =
-            (("inbox", sql::SALVAGE_INBOX), ("inbox_envelope", sql::SALVAGE_INBOX_ENVELOPE));
-        (salvaged.inbox, salvaged.inbox_lost) = self.carry(&from, inbox, Some(envelopes))?;
-        self.carry(&from, ("turn", sql::SALVAGE_TURN), None)?;
+        let gaps = GapMeaning::of(&from);
+        let outbox = self.carry(&from, OUTBOX, gaps)?;
+        (salvaged.outbox, salvaged.outbox_lost) = (outbox.kept, outbox.lost);
+        let inbox = self.carry(&from, INBOX, gaps)?;
+        (salvaged.inbox, salvaged.inbox_lost) = (inbox.kept, inbox.lost);
+        let turns = self.carry(&from, TURN, gaps)?;
+        (salvaged.turns, salvaged.turns_lost) = (turns.kept, turns.lost);
+        if [outbox, inbox, turns].iter().any(|table| table.count == LossCount::AtLeast) {
+            salvaged.count = LossCount::AtLeast;
+        }
         self.db.write_blocking("mailbox.salvage", move |conn| {
             let at = named_params! {":now": now.as_micros()};
             conn.prepare_cached(sql::SALVAGE_SORT)?.execute([])?;
@@ -103,57 +137,52 @@ impl Mailbox {
         Ok(salvaged)
     }
 
-    /// Every place of a table and of the one that holds its bodies: how many rows came over, how many did not.
+    /// Every place of a table and of the one that holds its bodies.
     fn carry(
         &self,
         from: &Connection,
-        (table, row): (&'static str, &str),
-        bodies: Option<(&'static str, &str)>,
-    ) -> Result<(u64, u64), StorageError> {
-        let Places { known, most } = Places::of(from, table);
-        let (mut kept, mut lost, mut page) = (0, 0, Vec::new());
-        // What cannot be read behind the last place anybody knows of may be nothing; not when a row stands behind it.
-        let mut unsure = 0;
-        for seq in 1..=most {
-            match one(from, table, row, seq) {
-                Ok(None) if seq > known && is_end(from, seq) => break,
+        table: PlacedTable,
+        gaps: GapMeaning,
+    ) -> Result<CarriedTable, StorageError> {
+        let Some(mut evidence) = Evidence::of(from, table) else { return Ok(CarriedTable::UNKNOWN) };
+        let (known, mut kept, mut page) = (evidence.known(), 0, Vec::new());
+        for seq in 1..=evidence.most {
+            match one(from, table.name, table.row, seq) {
+                Ok(None) if seq > known && evidence.is_end(from, seq) => break,
                 Ok(None) => continue,
-                Err(_) if seq > known => unsure += 1,
-                Err(_) => lost += 1,
+                Err(_) => evidence.was_unreadable(),
                 Ok(Some(record)) => {
-                    lost += std::mem::take(&mut unsure);
-                    let words = bodies.and_then(|(table, body)| one(from, table, body, seq).ok().flatten());
-                    page.push([Some(record), words]);
+                    evidence.was_read(seq);
+                    let words = |(bodies, body)| one(from, bodies, body, seq).ok().flatten();
+                    page.push([Some(record), table.bodies.and_then(words)]);
                 }
             }
             if page.len() == limits::SWEEP_ROWS_MAX {
-                let (taken, refused) = self.keep_page(std::mem::take(&mut page))?;
-                kept += taken;
-                lost += refused;
+                kept += self.keep_page(std::mem::take(&mut page))?;
             }
         }
-        let (taken, refused) = self.keep_page(page)?;
-        Ok((kept + taken, lost + refused))
+        kept += self.keep_page(page)?;
+        let (lost, count) = evidence.lost(kept, gaps);
+        Ok(CarriedTable { kept, lost, count })
     }
 
-    fn keep_page(&self, page: Vec<[Option<Record>; 2]>) -> Result<(u64, u64), StorageError> {
+    /// How many of the rows the tables took.
+    fn keep_page(&self, page: Vec<[Option<Record>; 2]>) -> Result<u64, StorageError> {
         let names = Arc::clone(&self.names);
-        let counted = self.db.write_blocking("mailbox.salvage", move |conn| {
-            let (mut kept, mut refused) = (0, 0);
+        let kept = self.db.write_blocking("mailbox.salvage", move |conn| {
+            let mut kept = 0;
             for record in page {
                 let [row, words] = record;
                 let stored = row.filter(|row| insert(conn, row));
                 if stored.map_or(Ok(false), |row| is_new(conn, &names, &row))? {
                     kept += 1;
                     words.map(|words| insert(conn, &words));
-                } else {
-                    refused += 1;
                 }
             }
-            Ok::<_, StorageError>((kept, refused))
+            Ok::<_, StorageError>(kept)
         })?;
         self.names.file_blocking(&self.db)?;
-        Ok(counted)
+        Ok(kept)
     }
 
     fn keep(&self, records: Vec<Record>) -> Result<u64, StorageError> {
@@ -181,47 +210,6 @@ fn with_or_without_log(path: &Path) -> rusqlite::Result<Connection> {
     }
     let shown = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Connection::open_with_flags(format!("file:{shown}?immutable=1"), flags)
-}
-
-/// Where the rows of a table may stand.
-struct Places {
-    /// The last place that anything in the file speaks of.
-    known: u64,
-    /// The last that is looked at.
-    most: u64,
-}
-
-impl Places {
-    fn of(from: &Connection, table: &str) -> Self {
-        let number = |row: &rusqlite::Row<'_>| row.get::<_, u64>(0);
-        let room = from.query_row(sql::SALVAGE_BYTES, [], number).unwrap_or(0) / ROW_BYTES_MIN;
-        let given = from.query_row(sql::SALVAGE_LAST, named_params! {":name": table}, number);
-        let given = given.unwrap_or(0).min(room);
-        if table != "outbox" {
-            return Self { known: given, most: given };
-        }
-        // Nothing counts its places: its last row, how far it was sorted and its names lead to them, where they can be
-        // read.
-        let told = [sql::OUTBOX_LAST, sql::SALVAGE_LAST_SORTED].map(|it| from.query_row(it, [], number));
-        let told = told.into_iter().flatten().map(|place| place.min(room)).max().unwrap_or(0);
-        Self { known: given.max(told).max(last_named(from, room)), most: room }
-    }
-}
-
-/// The last place a name of the outbox leads to, as far as names can be read and lead to a place in the file.
-fn last_named(from: &Connection, room: u64) -> u64 {
-    let Ok(mut names) = from.prepare(sql::SALVAGE_NAMES) else { return 0 };
-    let Ok(places) = names.query_map([], |row| row.get::<_, u64>(0)) else { return 0 };
-    places.map_while(Result::ok).filter(|place| *place <= room).max().unwrap_or(0)
-}
-
-/// Whether the outbox ends before this place. A gap is no end: an earlier repair may have left it. What cannot be read may
-/// hold rows.
-fn is_end(from: &Connection, seq: u64) -> bool {
-    let behind = from
-        .prepare_cached(sql::SALVAGE_IS_BEHIND)
-        .and_then(|mut rows| rows.exists(named_params! {":seq": seq}));
-    matches!(behind, Ok(false))
 }
 
 fn one(

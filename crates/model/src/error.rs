@@ -102,8 +102,10 @@ error_codes! {
     InsufficientStorage "insufficient_storage" Transient "Free disk space, then ask again with the same id.";
     /// The store has more work than it may queue; nothing was stored.
     StorageBusy "storage_busy" Transient "Ask again with the same id after the Retry-After.";
-    /// The store stopped after a disk error; nothing was stored.
+    /// The store had stopped after a disk error before this request; nothing was stored.
     StorageStopped "storage_stopped" Transient "Check the disk, then restart the process.";
+    /// Another process reads the file, so that the store's log cannot start over; nothing was stored.
+    LogFull "log_full" Transient "End the process that the message names, then ask again with the same id.";
     /// The broker did not answer in time.
     BrokerUnreachable "broker_unreachable" Transient "Wait until the link is back; postrider status shows it.";
     /// No daemon answers on the home's socket.
@@ -114,8 +116,8 @@ error_codes! {
     RowAborted "row_aborted" Permanent "postrider daemon outbox inspect shows what took its place.";
     /// The broker has this message; another copy would double it.
     AlreadyAccepted "already_accepted" Permanent "Nothing is left to do.";
-    /// Nobody can tell any more whether the broker accepted it.
-    OutcomeUnknown "outcome_unknown" Permanent "Accept a possible double with --force-duplicate, or leave it.";
+    /// It is unknown whether the request took effect: its commit or its answer was lost.
+    OutcomeUnknown "outcome_unknown" Transient "Ask again with the same id. To requeue under another id, accept a possible double with --force-duplicate.";
     /// Several records match.
     IdAmbiguous "id_ambiguous" Permanent "Give more characters of the id.";
     /// The chain of automatic replies is too long.

@@ -9,7 +9,8 @@ mod precondition;
 mod record;
 
 pub use key::{
-    KeyAnswer, KeyVerdict, KnownKey, is_too_old, key_expires_at, key_status, look_up, request_fingerprint,
+    KeyAnswer, KeyVerdict, KnownKey, canonical_path, is_too_old, key_expires_at, key_status, look_up,
+    request_fingerprint,
 };
 pub use precondition::{Precondition, PreconditionFailed, instant_line, instant_of};
 pub use record::{Change, Held, Judged, RecordId, RecordKind, Refusal, Standing, judge};

@@ -9,6 +9,7 @@
 //! - Every text a client may match is a row of [`ErrorCode`].
 
 pub mod admission;
+pub mod ageing;
 pub mod backoff;
 pub mod clock;
 pub mod cursor;

@@ -46,6 +46,11 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Answers in flight at a stop get this long; queued rows stay on disk.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// After a store has stopped, readiness says so for this long before the listeners close: two looks of a load balancer.
+pub const STORE_STOPPED_NOTICE: Duration = Duration::from_secs(5);
+/// A process whose store has stopped is ended after this long even where something hangs: less than the 30 s that a
+/// supervisor is promised.
+pub const STORE_STOPPED_EXIT_MAX: Duration = Duration::from_secs(25);
 /// An audit stream is set aside at this size, and the one set aside before goes: some hundred thousand records.
 pub const AUDIT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Messages of one link `send` or `mail` frame.
@@ -135,6 +140,14 @@ pub const PERMANENT_MAX_AGE_HOURS: u32 = 168;
 pub const INBOX_RETENTION_DAYS: u32 = 30;
 /// Outbox payloads are kept this long after `done` or `aborted`; the ids for ever.
 pub const OUTBOX_PAYLOAD_KEPT_DAYS: u32 = 7;
+/// Payload bytes one transaction of an operator's prune frees: it writes as many to the log, and the disk may be full.
+pub const PRUNE_BYTES_MAX: u64 = 1024 * 1024;
+/// Free bytes of a mailbox's file below which a start does not make it anew: they are written to again soon.
+pub const SHRINK_FREE_BYTES_MIN: u64 = 16 * 1024 * 1024;
+/// Bytes in use up to which a start makes a file anew: a start may take some seconds longer, not minutes.
+pub const SHRINK_LIVE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes that stay free on the disk beside the copy of a file that is made anew.
+pub const SHRINK_ROOM_BYTES: u64 = 16 * 1024 * 1024;
 /// Bodies up to this stand in their row of an outbox, longer ones beside it: some rows still share a page.
 pub const SHORT_BODY_BYTES: usize = 512;
 /// An undelivered row ends `expired` after this long.
@@ -287,16 +300,24 @@ pub const RELAY_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 pub const RELAY_ORDER_WAIT: Duration = Duration::from_secs(2);
 /// Resources whose envelopes are replayed at once.
 pub const RELAY_LANES_MAX: usize = 8;
+/// What a relay that is told to stop waits for what is on the wire: less than the 5 s in which it promises to end.
+pub const RELAY_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 /// Envelopes a second a relay replays, so that a returning upstream is not run over.
 pub const RELAY_DRAIN_PER_SECOND: u32 = 20;
-/// Connections that could not be made before the relay stops dialling for each request.
+/// Connections that could not be made, and answers of a gateway in their place, before the relay stops dialling for each
+/// request.
 pub const BREAKER_FAILURES_MAX: u32 = 3;
 /// An upstream that is away is looked at this often.
 pub const BREAKER_PROBE_EVERY: Duration = Duration::from_secs(2);
+/// An upstream that answers 503 is left alone for as long as its `Retry-After` says, within this: it may speak of one
+/// address alone.
+pub const BREAKER_RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// The answer to a look at the upstream's health.
 pub const RELAY_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections each strand keeps open to a door that requests are handed on to, between two requests.
 pub const PASS_IDLE_CONNECTIONS_MAX: usize = 256;
+/// The answer to a batch, which a relay reads before it passes it on: it names each of `HUB_SYNC_TASKS_MAX` records.
+pub const RELAY_BATCH_ANSWER_BYTES_MAX: usize = 128 * 1024;
 /// Entity tags a relay remembers; the oldest goes.
 pub const RELAY_TAGS_MAX: usize = 10_000;
 /// States of resources a relay remembers for the writes asked on them, of at most `RELAY_THEIRS_BYTES_MAX` each.
@@ -313,6 +334,18 @@ pub const RELAY_SOURCE_BYTES_MAX: usize = 128;
 pub const CLOCK_REGRESSED_MIN: Duration = Duration::from_secs(1);
 /// Between two records that it has.
 pub const CLOCK_REGRESSED_TOLD_EVERY: Duration = Duration::from_secs(60);
+/// A wall clock that stands ahead of the time seen to pass is believed after it stood so for this much running time: a
+/// wrong date is noticed and set right in less.
+pub const CLOCK_DOUBT: Duration = Duration::from_secs(24 * 3600);
+/// A wall clock may move this much apart from running time between two looks without being doubted.
+pub const CLOCK_STEP_MAX: Duration = Duration::from_secs(60);
+/// A wall clock that jumped ahead by more while its process ran is told of; less is a short sleep of the machine.
+pub const CLOCK_AHEAD_MIN: Duration = Duration::from_secs(3600);
+/// A wall clock that stands ahead by more is shown to operators for as long as it does; less is a machine that was off
+/// over a weekend.
+pub const CLOCK_AHEAD_SHOWN: Duration = Duration::from_secs(3 * 24 * 3600);
+/// A sweep takes an earlier look at the clock for its own up to this age, so that each of its steps is no write more.
+pub const CLOCK_LOOK_KEPT: Duration = Duration::from_secs(10);
 /// Conversations one connection follows.
 pub const SUBSCRIPTIONS_MAX: usize = 64;
 /// Rows one read of a subscription takes.

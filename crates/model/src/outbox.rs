@@ -207,6 +207,23 @@ pub struct Conflict {
 }
 
 impl Conflict {
+    /// The id that `found` holds cannot be used for a message with this fingerprint too.
+    pub fn between(found: &Found, incoming: &Fingerprint) -> Self {
+        let matched = found.fingerprint == *incoming;
+        let (broker_message_id, reason) = match &found.state {
+            OutboxState::Done { receipt } => (Some(receipt.broker_message_id), None),
+            OutboxState::Dead { last_error, .. } if matched => {
+                (None, Some(last_error.clone().unwrap_or_else(|| "unknown".into())))
+            }
+            OutboxState::Pending
+            | OutboxState::Inflight { .. }
+            | OutboxState::Dead { .. }
+            | OutboxState::Aborted { .. } => (None, None),
+        };
+        let (status, fingerprint) = (found.state.status(), found.fingerprint);
+        Self { status, matched, fingerprint, broker_message_id, reason }
+    }
+
     /// The text clients match: `outbox_<status>_fingerprint_<match|mismatch>`.
     pub fn text(&self) -> String {
         format!("outbox_{}_fingerprint_{}", self.status, if self.matched { "match" } else { "mismatch" })
@@ -217,27 +234,15 @@ impl Conflict {
 pub fn decide(found: Option<&Found>, incoming: &Fingerprint) -> Verdict {
     let Some(found) = found else { return Verdict::Insert };
     let matched = found.fingerprint == *incoming;
-    let conflict = |broker_message_id, reason| {
-        Verdict::Conflict(Conflict {
-            status: found.state.status(),
-            matched,
-            fingerprint: found.fingerprint,
-            broker_message_id,
-            reason,
-        })
-    };
     match &found.state {
         OutboxState::Pending if matched => Verdict::Queued,
         OutboxState::Inflight { .. } if matched => Verdict::Inflight,
         OutboxState::Done { receipt } if matched => Verdict::Duplicate(*receipt),
-        OutboxState::Pending | OutboxState::Inflight { .. } | OutboxState::Aborted { .. } => {
-            conflict(None, None)
-        }
-        OutboxState::Done { receipt } => conflict(Some(receipt.broker_message_id), None),
-        OutboxState::Dead { last_error, .. } if matched => {
-            conflict(None, Some(last_error.clone().unwrap_or_else(|| "unknown".into())))
-        }
-        OutboxState::Dead { .. } => conflict(None, None),
+        OutboxState::Pending
+        | OutboxState::Inflight { .. }
+        | OutboxState::Done { .. }
+        | OutboxState::Dead { .. }
+        | OutboxState::Aborted { .. } => Verdict::Conflict(Conflict::between(found, incoming)),
     }
 }
 
@@ -255,6 +260,11 @@ pub enum Claim {
     GiveUp(DeadReason, Outcome),
 }
 
+/// What is known of the broker's side of a pending row that dies here without being asked about.
+pub const fn outcome_of_dead(first_attempt_at: Option<Timestamp>) -> Outcome {
+    if first_attempt_at.is_some() { Outcome::Unknown } else { Outcome::NotSent }
+}
+
 /// Decides a claim. `now` is broker time: without a link there is none, and no row ends for its age.
 pub fn claim(
     first_attempt_at: Option<Timestamp>,
@@ -262,7 +272,7 @@ pub fn claim(
     now: Timestamp,
     max_age: Duration,
 ) -> Claim {
-    let outcome = if first_attempt_at.is_some() { Outcome::Unknown } else { Outcome::NotSent };
+    let outcome = outcome_of_dead(first_attempt_at);
     let first_attempt_at = first_attempt_at.unwrap_or(now);
     let send_deadline = first_attempt_at + max_age;
     if deliver_by.is_some_and(|deliver_by| now >= deliver_by) {

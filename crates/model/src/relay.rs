@@ -8,12 +8,14 @@
 
 mod breaker;
 mod explain;
+mod key;
 mod precondition;
 mod settle;
 mod withdraw;
 
 pub use breaker::{Breaker, BreakerState};
-pub use explain::{Help, Hold, Life, Said, explain};
+pub use explain::{Clash, Help, Hold, Life, Said, explain};
+pub use key::{CommittedRequest, KeyAnswer, KeyedWrite, fenced};
 pub use precondition::{Base, Precondition, effective};
 pub use settle::{Answer, Fenced, Move, conclude, settle};
 pub use withdraw::{Cancel, Retry, cancel, retry};

@@ -12,6 +12,7 @@
 //! | [`local`] | the lock and the Unix socket that make a process the one of its home |
 //! | [`quiet`] | a Unix socket that does not wake who writes to it |
 //! | [`tls`] | TLS at both ends |
+//! | [`run_to_end`] | work that its caller's leaving does not cut off |
 //!
 //! Invariants:
 //! - Nothing waits without a bound and nothing queues without one; the bounds are `model::limits`.
@@ -31,6 +32,8 @@ mod secret;
 pub mod serve;
 pub mod socket;
 pub mod tls;
+mod to_end;
 mod watched;
 
 pub use secret::{Secret, TokenHash};
+pub use to_end::{RunToEnd, run_to_end};

@@ -27,6 +27,8 @@ const ANSWER_BYTES: usize = 512;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     refused: Box<Refused>,
+    /// In place of the code's own.
+    status: Option<u16>,
     retry_after: Option<Duration>,
 }
 
@@ -61,6 +63,13 @@ impl Refusal {
         answer
     }
 
+    /// Answers with another HTTP status than the code's own, where one code serves two kinds of request.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
     /// What was refused, and why.
     pub fn refused(&self) -> &Refused {
         &self.refused
@@ -69,7 +78,7 @@ impl Refusal {
 
 impl From<Refused> for Refusal {
     fn from(refused: Refused) -> Self {
-        Self { refused: Box::new(refused), retry_after: None }
+        Self { refused: Box::new(refused), status: None, retry_after: None }
     }
 }
 
@@ -81,7 +90,7 @@ impl From<Malformed> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let status = wire::status::http_status(self.refused.code);
+        let status = self.status.unwrap_or_else(|| wire::status::http_status(self.refused.code));
         let status = StatusCode::from_u16(status).expect("wire's statuses are three digits");
         let code = self.refused.code;
         let mut answer = json(status, &ErrorBody::from(*self.refused));

@@ -18,6 +18,8 @@ pub enum Exit {
     Unreachable = 3,
     /// Waiting ended before the asked rung.
     Waited = 4,
+    /// A store of this process has stopped: a supervisor should start it anew.
+    StoreStopped = 5,
 }
 
 /// Everything a refusal says.

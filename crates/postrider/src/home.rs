@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// `--home`, else `$POSTRIDER_HOME`, else `~/.postrider`; the argument parser has merged the first two.
 pub fn resolve(named: Option<&Path>) -> Result<Home, Failure> {
     let path = match named {
-        Some(path) => std::path::absolute(path).map_err(anyhow::Error::from)?,
+        Some(path) => std::path::absolute(path).map_err(anyhow::Error::from)?.components().collect(),
         None => std::env::home_dir()
             .ok_or_else(|| Failure::usage("this account has no home folder").fix("postrider --home DIR up"))?
             .join(".postrider"),

@@ -1,6 +1,7 @@
 //! The binary: a thin shell that gives the rooms their clock, their home and their doors.
 
 mod args;
+mod backup;
 mod clock;
 mod cmd;
 mod fabric;
@@ -9,6 +10,7 @@ mod home;
 mod journal;
 mod local;
 mod output;
+mod stopped;
 
 use std::process::ExitCode;
 

@@ -8,6 +8,7 @@ use model::route_class::RouteTable;
 use net::Secret;
 use net::client::Target;
 use net::tls::Trust;
+use sqlite::Stores;
 
 /// What becomes of a caller's own credential for the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Config {
     pub rows_max: u64,
     /// Bytes of bodies that may wait.
     pub bytes_max: u64,
+    /// The stores of the process, among which the relay enters its outbox.
+    pub stores: Stores,
 }
 
 impl Config {
@@ -63,6 +66,7 @@ impl Config {
             drain_per_second: limits::RELAY_DRAIN_PER_SECOND,
             rows_max: limits::RELAY_ROWS_MAX,
             bytes_max: limits::RELAY_BYTES_MAX,
+            stores: Stores::default(),
         }
     }
 }

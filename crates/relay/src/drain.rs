@@ -4,21 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::Request;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Limited};
-use mailbox::relay::{Envelopes, Heard, Response as Kept, Taken, Task, Telling};
-use model::limits;
-use model::relay::{Answer, BreakerState, Move, Outcome, Precondition, Status};
+use mailbox::relay::{Envelope, Envelopes, Heard, LeftVersion, Response as Kept, Taken, Task, Telling};
+use model::relay::{Answer, BreakerState, Outcome, Precondition, Status};
 use model::route_class::RouteClass;
-use sqlite::StorageError;
+use model::{Timestamp, limits};
+use sqlite::{StorageError, fault};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::relay::{AGENT_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of};
 
-use crate::relay::{Shared, UPSTREAM_ID};
+use crate::relay::{Credential, Shared, UPSTREAM_ID};
 use crate::upstream::{Seen, SendError};
-use crate::{ask, head, live, online};
+use crate::{ask, head, live, upstream, versions};
 
 /// Between two looks when nothing wakes the drainer.
 const LOOK_EVERY: Duration = limits::SAFETY_POLL_EVERY;
@@ -27,11 +28,16 @@ const TRIM_EVERY: Duration = limits::JANITOR_EVERY;
 /// A burst this long may catch up with the pace: timers are not finer.
 const PACE_SLACK: Duration = Duration::from_millis(5);
 
+/// A bug that proofs plant: what was begun is replayed on, through pauses and stops.
+const ENDLESS_REPLAY: &str = "relay.endless_replay";
+
 /// Replays until `stop`.
 pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let Some(envelopes) = shared.envelopes.clone() else { return stop.cancelled().await };
     let mut drainer = Drainer {
+        stop: stop.clone(),
         trimmed_at: shared.clock.monotonic(),
+        aged: None,
         aged_at: Duration::ZERO,
         next_slot: Duration::ZERO,
         was_away: false,
@@ -56,15 +62,18 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     }
     // What is on the wire is under a lease: the next start takes it up with an unknown outcome.
     let ending = async { while drainer.under_way.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(limits::DRAIN_TIMEOUT, ending).await;
+    let _ = tokio::time::timeout(limits::RELAY_STOP_TIMEOUT, ending).await;
 }
 
 struct Drainer {
+    stop: CancellationToken,
     shared: Arc<Shared>,
     envelopes: Envelopes,
     under_way: JoinSet<()>,
     next_slot: Duration,
     trimmed_at: Duration,
+    /// What the look at the clock bore out when envelopes were trimmed last.
+    aged: Option<Timestamp>,
     aged_at: Duration,
     was_away: bool,
 }
@@ -81,15 +90,19 @@ impl Drainer {
             self.age().await?;
             return Ok(self.until_look());
         }
-        let mut free = limits::RELAY_LANES_MAX.saturating_sub(self.under_way.len());
-        while free > 0 {
+        let mut free = self.free_lanes();
+        while free > 0 && !self.is_halted() {
             let claims = self.envelopes.claim(self.shared.clock.now(), free).await?;
-            claims.expired.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
+            claims.ended.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
             if claims.taken.is_empty() {
                 return Ok(self.until(claims.next_due));
             }
             for taken in claims.taken {
                 self.pace().await;
+                if self.is_halted() {
+                    self.envelopes.unclaim(taken).await?;
+                    continue;
+                }
                 let (shared, envelopes) = (Arc::clone(&self.shared), self.envelopes.clone());
                 self.under_way.spawn(async move {
                     if let Err(error) = carry(&shared, &envelopes, taken).await {
@@ -98,9 +111,26 @@ impl Drainer {
                 });
             }
             while self.under_way.try_join_next().is_some() {}
-            free = limits::RELAY_LANES_MAX.saturating_sub(self.under_way.len());
+            free = self.free_lanes();
         }
         Ok(LOOK_EVERY)
+    }
+
+    /// Whether no more may leave: the process ends, or a person is awaited.
+    fn is_halted(&self) -> bool {
+        if fault::bug(ENDLESS_REPLAY) {
+            return false;
+        }
+        self.stop.is_cancelled() || self.shared.standing().paused.is_some()
+    }
+
+    /// How many more may leave at once: one alone until the upstream took the relay's credential.
+    fn free_lanes(&self) -> usize {
+        let lanes = match self.shared.standing().credential {
+            Credential::Untried if !fault::bug(ENDLESS_REPLAY) => 1,
+            Credential::Untried | Credential::Accepted => limits::RELAY_LANES_MAX,
+        };
+        lanes.saturating_sub(self.under_way.len())
     }
 
     /// Ages pass while nothing may be sent. Every stored write wakes the drainer, and none of them for this.
@@ -109,7 +139,7 @@ impl Drainer {
         if now.saturating_sub(self.aged_at) >= LOOK_EVERY {
             self.aged_at = now;
             let claims = self.envelopes.claim(self.shared.clock.now(), 0).await?;
-            claims.expired.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
+            claims.ended.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
         }
         Ok(())
     }
@@ -118,7 +148,7 @@ impl Drainer {
         match self.shared.upstream.breaker() {
             BreakerState::Closed => {}
             BreakerState::Open(Duration::ZERO) => {
-                let _ = self.shared.upstream.probe().await;
+                let _ = self.probe().await;
             }
             BreakerState::Open(_) => {}
         }
@@ -132,13 +162,14 @@ impl Drainer {
         }
         if let BreakerState::Open(due) = self.shared.upstream.breaker() {
             self.was_away = true;
+            self.shared.standing().credential = Credential::Untried;
             if !due.is_zero() {
                 return Ok(false);
             }
         }
         let seen = match self.shared.upstream.seen() {
             Some(seen) => seen,
-            None => match self.shared.upstream.probe().await {
+            None => match self.probe().await {
                 Ok(seen) => seen,
                 Err(SendError::NotSent(_) | SendError::Lost(_)) => {
                     self.was_away = true;
@@ -155,15 +186,22 @@ impl Drainer {
         Ok(true)
     }
 
+    /// Looks at the upstream, but not longer than the process lives.
+    async fn probe(&self) -> Result<Seen, SendError> {
+        tokio::select! {
+            () = self.stop.cancelled() => Err(SendError::NotSent("the relay stops".to_owned())),
+            seen = self.shared.upstream.probe() => seen,
+        }
+    }
+
     async fn is_right_one(&self, seen: Seen) -> Result<bool, StorageError> {
         let Some(named) = seen.instance else { return Ok(true) };
         let recorded = self.shared.standing().upstream_id.clone();
         match recorded {
             Some(recorded) if recorded == named => Ok(true),
             Some(recorded) => {
-                self.shared.pause(format!(
-                    "wrong_instance: the upstream is {named}, these writes are for {recorded}"
-                ));
+                let why = format!("wrong_instance: the upstream is {named}, these writes are for {recorded}");
+                self.shared.pause(why).await;
                 Ok(false)
             }
             None => {
@@ -181,15 +219,21 @@ impl Drainer {
         self.next_slot = self.next_slot.max(now.saturating_sub(PACE_SLACK)) + step;
         let wait = self.next_slot.saturating_sub(now);
         if wait > PACE_SLACK {
-            tokio::time::sleep(wait).await;
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
         }
     }
 
     async fn trim(&mut self) -> Result<(), StorageError> {
         let now = self.shared.clock.monotonic();
         if now.saturating_sub(self.trimmed_at) >= TRIM_EVERY {
+            let counted = self.aged.map(|borne_out| borne_out + now.saturating_sub(self.trimmed_at));
             self.trimmed_at = now;
-            while self.envelopes.trim(self.shared.clock.now()).await? == limits::SWEEP_ROWS_MAX {}
+            let aged = self.envelopes.look_at_clock(self.shared.clock.now(), counted).await?;
+            self.aged = Some(aged);
+            while self.envelopes.trim(aged).await? == limits::SWEEP_ROWS_MAX {}
         }
         Ok(())
     }
@@ -227,38 +271,86 @@ async fn send(
     precondition: Option<Precondition>,
     body: Vec<u8>,
 ) -> Result<(), StorageError> {
-    let mut heard = Heard {
+    let envelope = &taken.envelope;
+    // Before the first try: what changes after this instant is later than anything the try will find.
+    let asked_at = shared.upstream.now();
+    let mut heard = attempt(shared, taken, precondition, body.clone()).await;
+    if is_own_clash(envelopes, envelope, &heard).await? {
+        let since = Some(Precondition::UnmodifiedSince(asked_at));
+        heard = attempt(shared, taken, since, body).await;
+        if is_own_clash(envelopes, envelope, &heard).await? {
+            // The upstream's clock is behind its own changes, as far as it is known here: later it fits.
+            heard.settles.answer = Answer::Busy;
+        }
+    }
+    let mut heard = heard.settles;
+    heard.now = shared.clock.now();
+    let status = heard.response.status.unwrap_or_default();
+    match (heard.answer, status) {
+        // Before the row is due again: nothing may claim it meanwhile.
+        (Answer::Unauthorized, _) => {
+            shared.pause(format!("the upstream refuses the relay's own credential ({status})")).await;
+        }
+        (Answer::Committed | Answer::Conflict | Answer::Refused, 1..) => {
+            shared.standing().credential = Credential::Accepted;
+        }
+        // Without a status nothing was sent.
+        (Answer::Committed | Answer::Conflict | Answer::Refused, 0)
+        | (Answer::Busy | Answer::NotSent | Answer::Lost, _) => {}
+    }
+    if heard.answer == Answer::Conflict {
+        versions::clashed(shared, &envelope.order_key);
+    }
+    shared.settle(envelopes, heard).await?;
+    Ok(())
+}
+
+/// What came back for one try.
+struct Reply {
+    settles: Heard,
+    /// The versions that stood in a batch's way.
+    in_the_way: Vec<LeftVersion>,
+}
+
+/// Sends it once.
+async fn attempt(shared: &Shared, taken: &Taken, precondition: Option<Precondition>, body: Vec<u8>) -> Reply {
+    let settles = Heard {
         local_seq: taken.envelope.local_seq,
         lease: taken.lease,
         outcome_before: taken.envelope.outcome,
         answer: Answer::Lost,
         telling: Telling::Nobody,
         response: Kept::default(),
+        left: Vec::new(),
         error: None,
         retry_after: None,
         random: shared.entropy.next_u64(),
         now: shared.clock.now(),
     };
+    let mut reply = Reply { settles, in_the_way: Vec::new() };
     match request(shared, taken, precondition, body) {
-        Ok(request) => {
-            listen(shared, request, &mut heard).await;
-            if heard.answer == Answer::Committed && taken.envelope.route_class == RouteClass::Replace {
-                // What follows live must not be judged by the tag from before this write.
-                let tag = heard.response.etag.as_deref().and_then(head::value);
-                online::remember(shared, &taken.envelope.path, tag.as_ref());
-            }
+        Ok(request) => listen(shared, request, &taken.envelope, &mut reply).await,
+        Err(error) => {
+            (reply.settles.answer, reply.settles.error) = (Answer::Refused, Some(error.to_string()));
         }
-        Err(error) => (heard.answer, heard.error) = (Answer::Refused, Some(error.to_string())),
     }
-    heard.now = shared.clock.now();
-    let unauthorized = heard.answer == Answer::Unauthorized;
-    let status = heard.response.status.unwrap_or_default();
-    shared.settle(envelopes, heard).await?.inspect(|settled| {
-        if settled.did == Move::Pause && unauthorized {
-            shared.pause(format!("the upstream refuses the relay's own credential ({status})"));
-        }
-    });
-    Ok(())
+    reply
+}
+
+/// Whether a batch that waited behind writes of this relay was refused for the versions that these left, and for
+/// nothing else: then nobody else changed what it is about.
+async fn is_own_clash(
+    envelopes: &Envelopes,
+    envelope: &Envelope,
+    reply: &Reply,
+) -> Result<bool, StorageError> {
+    let key = &envelope.order_key;
+    let waited = key.is_barrier() && envelope.base_envelope.is_some();
+    if !waited || reply.settles.answer != Answer::Conflict || reply.in_the_way.is_empty() {
+        return Ok(false);
+    }
+    let own = envelopes.left(key.scope().to_owned()).await?;
+    Ok(reply.in_the_way.iter().all(|version| own.contains(version)))
 }
 
 fn request(
@@ -290,7 +382,8 @@ fn request(
 }
 
 /// Sends, and notes what came back.
-async fn listen(shared: &Shared, request: Request<Body>, heard: &mut Heard) {
+async fn listen(shared: &Shared, request: Request<Body>, envelope: &Envelope, reply: &mut Reply) {
+    let heard = &mut reply.settles;
     let answer = match shared.upstream.send(request, shared.config.answer_timeout).await {
         Ok(answer) => answer,
         Err(SendError::NotSent(cause)) => {
@@ -304,26 +397,35 @@ async fn listen(shared: &Shared, request: Request<Body>, heard: &mut Heard) {
     };
     let status = answer.status().as_u16();
     heard.response = live::kept(&answer, status);
-    heard.retry_after = answer
-        .headers()
-        .get(RETRY_AFTER)
-        .and_then(|wait| wait.to_str().ok()?.parse().ok())
-        .map(Duration::from_secs);
+    heard.retry_after = upstream::retry_after(answer.headers());
+    let key = &envelope.order_key;
     if answer.status().is_success() {
         heard.answer = Answer::Committed;
+        if envelope.route_class == RouteClass::Replace {
+            let tag = versions::tag_of(&answer).cloned();
+            let batch = if key.is_barrier() { read(answer).await } else { None };
+            heard.left = versions::changed(shared, key, &envelope.path, tag.as_ref(), batch.as_deref());
+        }
         return;
     }
-    heard.response.code = code(answer).await;
+    let said = read(answer).await.unwrap_or_default();
+    heard.response.code = code(&said);
     heard.answer = answer_of(status, heard.response.code.as_deref());
     let named = heard.response.code.as_deref().unwrap_or_default();
     heard.error = Some(format!("{status} {named}").trim_end().to_owned());
+    if key.is_barrier() {
+        reply.in_the_way = versions::of_batch(key, &said);
+    }
 }
 
-/// The code a refusal names, from the beginning of its body.
-async fn code(answer: http::Response<hyper::body::Incoming>) -> Option<String> {
-    let reading = Limited::new(answer.into_body(), limits::RELAY_THEIRS_BYTES_MAX).collect();
-    let body = tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await.ok()?.ok()?.to_bytes();
-    let refusal: serde_json::Value = serde_json::from_slice(&body).ok()?;
+async fn read(answer: http::Response<hyper::body::Incoming>) -> Option<Bytes> {
+    let reading = Limited::new(answer.into_body(), limits::RELAY_BATCH_ANSWER_BYTES_MAX).collect();
+    Some(tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await.ok()?.ok()?.to_bytes())
+}
+
+/// The code a refusal names.
+fn code(said: &[u8]) -> Option<String> {
+    let refusal: serde_json::Value = serde_json::from_slice(said).ok()?;
     let code = ["error", "code"].iter().find_map(|name| refusal.get(name)?.as_str())?;
     (code.len() <= limits::RELAY_SOURCE_BYTES_MAX).then(|| code.to_owned())
 }

@@ -6,11 +6,12 @@ use axum::extract::{Path, State};
 use http::StatusCode;
 use mailbox::relay::{Ahead, Envelope, Envelopes};
 use model::Timestamp;
-use model::relay::{Help, Hold, Life, Outcome, Said, Status, explain};
+use model::relay::{Clash, Help, Hold, Life, Outcome, Said, Status, explain};
 use net::respond;
 use sqlite::{StorageError, fault};
 use wire::relay::{RelayExplained, RelayFound, RelayStep};
 
+use crate::ask::KEY_REUSED;
 use crate::memory::Unkept;
 use crate::operator::{Answer, look, stored};
 use crate::relay::Shared;
@@ -43,6 +44,7 @@ async fn life(shared: &Shared, envelopes: &Envelopes, row: &Envelope) -> Result<
         ending: row.ending,
         is_late: row.late_ack_at.is_some(),
         hold: hold(shared, row, ahead),
+        clash: if row.response.code.as_deref() == Some(KEY_REUSED) { Clash::Key } else { Clash::Resource },
     });
     let code = row.response.code.clone().or_else(|| row.response.status.map(|status| status.to_string()));
     let verdict = if optimist { Status::Done } else { row.status };

@@ -18,7 +18,8 @@ const FORWARDED: HeaderValue = HeaderValue::from_static("forwarded");
 /// The upstream's answer as it is, marked as forwarded.
 pub(crate) fn answer<B>(answer: http::Response<B>) -> Response
 where
-    B: HttpBody<Data = Bytes, Error = hyper::Error> + Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
 {
     let (mut parts, body) = answer.into_parts();
     head::strip_hop(&mut parts.headers);

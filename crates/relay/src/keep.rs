@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Response, StatusCode};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use mailbox::relay::LeftVersion;
 use model::limits;
 
 use crate::head;
-use crate::online::Tagged;
 use crate::relay::Shared;
 
 /// A body that passes as it is while a copy of it is made.
@@ -22,7 +22,7 @@ pub(crate) struct Kept {
 }
 
 struct Copy {
-    of: Tagged,
+    of: LeftVersion,
     bytes: Vec<u8>,
     shared: Arc<Shared>,
 }
@@ -37,7 +37,7 @@ pub(crate) fn is_state<B>(method: &Method, answer: &Response<B>) -> bool {
 }
 
 impl Kept {
-    pub(crate) fn new(body: Incoming, of: Tagged, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(body: Incoming, of: LeftVersion, shared: Arc<Shared>) -> Self {
         Self { body, copy: Some(Copy { of, bytes: Vec::new(), shared }) }
     }
 
@@ -51,8 +51,8 @@ impl Kept {
     }
 
     fn ended(&mut self) {
-        if let Some(Copy { of: Tagged { path, tag }, bytes, shared }) = self.copy.take() {
-            shared.bases.saw(path, tag, Bytes::from(bytes));
+        if let Some(Copy { of: LeftVersion { order_key, tag }, bytes, shared }) = self.copy.take() {
+            shared.bases.saw(order_key, tag, Bytes::from(bytes));
         }
     }
 }

@@ -26,6 +26,7 @@ mod forward;
 mod head;
 mod keep;
 mod live;
+mod mark;
 mod memory;
 mod online;
 mod operator;
@@ -34,6 +35,7 @@ mod receipt;
 mod relay;
 mod routes_file;
 mod upstream;
+mod versions;
 mod view;
 
 pub use config::{AuthMode, Config};

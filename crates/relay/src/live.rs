@@ -11,14 +11,15 @@ use futures_util::{StreamExt, stream};
 use http::header::{CONTENT_LENGTH, ETAG, EXPECT, HeaderMap, IF_MATCH, IF_UNMODIFIED_SINCE};
 use http_body_util::BodyExt;
 use mailbox::relay::{
-    Envelope, Envelopes, Heard, NewEnvelope, Response as Kept, Source, Start, Stored, Telling,
+    Envelope, Envelopes, Heard, LeftVersion, NewEnvelope, Response as Kept, Source, Start, Stored, Telling,
 };
 use model::error::Malformed;
-use model::relay::{Answer, BreakerState, Outcome, Precondition};
-use model::route_class::{NormalPath, OrderKey, Route, RouteClass};
+use model::relay::{Answer, BreakerState, Outcome, Precondition, Status};
+use model::route_class::{OrderKey, Route, RouteClass};
 use model::secrets::{Allowed, looks_secret, scan_json};
 use model::{ErrorCode, hub, limits};
 use net::respond::Refusal;
+use sqlite::{StorageError, fault};
 use wire::hub::CREATED_HEADER;
 use wire::relay::{
     AGENT_HEADER, KEY_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of, instant, is_outage,
@@ -28,8 +29,10 @@ use crate::board::Place;
 use crate::receipt::{self, Why};
 use crate::relay::{Lends, Shared};
 use crate::upstream::SendError;
-use crate::{forward, head, online};
+use crate::{forward, head, online, versions};
 
+/// A bug that proofs plant: a stored write is refused for want of room.
+const REFUSED_AND_STORED: &str = "relay.refused_and_stored";
 /// Between two looks at the upstream while a write waits for its turn.
 const TURN_LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -161,11 +164,7 @@ fn ask(
         return Err(cannot(*parts, body, Some(order_key), Why::Online));
     };
     let chains = route.class == RouteClass::Replace && asked_condition.is_none();
-    let normal = NormalPath::parse(&path).map(|path| path.to_string()).unwrap_or_default();
-    let precondition = (route.class == RouteClass::Replace)
-        .then(|| Precondition::of(asked_condition, shared.tags.of(&normal), shared.upstream.now()));
-    let base = precondition.as_ref().and_then(|condition| base_of(shared, &normal, condition));
-    let new = NewEnvelope {
+    let mut new = NewEnvelope {
         idempotency_key: named,
         fingerprint,
         method: parts.method.to_string(),
@@ -173,15 +172,16 @@ fn ask(
         query: parts.uri.query().map(str::to_owned),
         route_class: route.class,
         order_key,
-        precondition,
+        precondition: asked_condition,
         chains,
         source,
         upstream_id: shared.standing().upstream_id.clone(),
         created_at: shared.upstream.now(),
         possible_duplicate_of: twin.filter(|_| minted),
         body: body.to_vec(),
-        base,
+        base: None,
     };
+    condition(shared, &mut new);
     if new.precondition.as_ref().is_some_and(|condition| looks_secret(&condition.to_text())) {
         return Err(cannot(*parts, body, Some(new.order_key), Why::Secret(vec!["If-Match".to_owned()])));
     }
@@ -199,10 +199,30 @@ fn condition_of(headers: &HeaderMap) -> Result<Option<Precondition>, Malformed> 
     line(IF_UNMODIFIED_SINCE).map(|at| hub::instant_of(at).map(Precondition::UnmodifiedSince)).transpose()
 }
 
+/// Puts a change under its condition. Without one of its caller's it is the last version that passed here, or that
+/// nothing changed since now: asked for again when the write's turn comes, because a write before it made another.
+fn condition(shared: &Shared, new: &mut NewEnvelope) {
+    if new.route_class != RouteClass::Replace {
+        new.precondition = None;
+        return;
+    }
+    let tag_key = versions::tag_key(&new.order_key, &new.path);
+    let asked = new.precondition.take().filter(|_| !new.chains);
+    let condition = Precondition::of(asked, shared.tags.of(&tag_key), shared.upstream.now());
+    new.base = base_of(shared, &tag_key, &condition);
+    new.precondition = Some(condition);
+}
+
+fn condition_again(shared: &Shared, new: &mut NewEnvelope) {
+    if new.chains {
+        condition(shared, new);
+    }
+}
+
 /// What passed here under that condition, when it may be kept: a conflict shows it as what was there.
-fn base_of(shared: &Shared, path: &str, condition: &Precondition) -> Option<Vec<u8>> {
+fn base_of(shared: &Shared, tag_key: &OrderKey, condition: &Precondition) -> Option<Vec<u8>> {
     let Precondition::Match(tag) = condition else { return None };
-    let content = shared.bases.of(path, tag)?;
+    let content = shared.bases.of(tag_key, tag)?;
     let clean = scan_json(&content, Allowed::default()).is_ok_and(|found| found.is_empty());
     clean.then(|| content.to_vec())
 }
@@ -259,11 +279,15 @@ async fn wait_for_turn(shared: &Shared, key: &OrderKey, class: RouteClass, bytes
 
 /// Stores it to wait.
 async fn park(shared: &Shared, envelopes: &Envelopes, asked: Box<Asked>, before: u64) -> Response {
-    let Asked { new, held } = *asked;
+    let Asked { mut new, held } = *asked;
     let bytes = new.body.len() as u64;
+    condition_again(shared, &mut new);
     match envelopes.store(new, Start::Waiting, shared.clock.now()).await {
         Ok(Stored::New(envelope)) => {
             note(shared, &held, &envelope);
+            if fault::bug(REFUSED_AND_STORED) {
+                return receipt::cannot_wait(&Why::NoRoom);
+            }
             // Nothing leaves while the upstream is away, and the drainer looks by itself whether it is back.
             if let BreakerState::Closed = shared.upstream.breaker() {
                 shared.wake.notify_one();
@@ -276,24 +300,62 @@ async fn park(shared: &Shared, envelopes: &Envelopes, asked: Box<Asked>, before:
         }
         Err(error) => {
             shared.board.leave(&held.order_key, bytes);
-            tracing::error!(%error, "a write could not be stored");
-            without_room(shared, held).await
+            not_stored(shared, held, &error).await
         }
+    }
+}
+
+/// A write whose fate is unknown is not sent: a copy that the file holds after all would be sent once more.
+async fn not_stored(shared: &Shared, held: Held, error: &StorageError) -> Response {
+    tracing::error!(%error, "a write could not be stored");
+    if error.denies_storage() {
+        without_room(shared, held).await
+    } else {
+        Refusal::plain(ErrorCode::OutcomeUnknown).into_response()
     }
 }
 
 /// The key was used before.
 async fn known(shared: &Shared, held: Held, envelope: &Envelope, matches: bool) -> Response {
-    if !matches {
-        return Refusal::plain(ErrorCode::IdempotencyKeyReused).into_response();
-    }
-    if envelope.status.is_unfinished() {
-        let before = shared.board.pending(&envelope.order_key).saturating_sub(1);
-        return receipt::queued(envelope, before);
-    }
-    // It ended: the upstream itself answers for the key.
+    let resource = match (KeyHolder::of(envelope), matches) {
+        (KeyHolder::Envelope, true) => {
+            let before = shared.board.pending(&envelope.order_key).saturating_sub(1);
+            return receipt::queued(envelope, before);
+        }
+        (KeyHolder::Envelope | KeyHolder::Committed, false) => {
+            return Refusal::plain(ErrorCode::IdempotencyKeyReused).into_response();
+        }
+        // A copy of what was committed is answered from the key: nothing can be overtaken.
+        (KeyHolder::Committed, true) => None,
+        (KeyHolder::Upstream, _) => Some(held.order_key).filter(|key| !key.is_append()),
+    };
     let request = Request::from_parts(held.parts, Body::from(held.body));
-    Box::pin(online::write(shared, request, None, Why::Online, held.lends)).await
+    Box::pin(online::write(shared, request, resource, Why::Online, held.lends)).await
+}
+
+/// Which request a key stands for, once an envelope of it is stored here.
+enum KeyHolder {
+    /// The envelope: its caller has a receipt.
+    Envelope,
+    /// The envelope, and the upstream has it.
+    Committed,
+    /// Only the upstream can tell: the envelope ended otherwise, or its caller heard the upstream refuse it.
+    Upstream,
+}
+
+impl KeyHolder {
+    fn of(envelope: &Envelope) -> Self {
+        match envelope.status {
+            Status::Queued | Status::Inflight if envelope.told => Self::Upstream,
+            Status::Queued | Status::Inflight => Self::Envelope,
+            Status::Done => Self::Committed,
+            Status::Conflict
+            | Status::Rejected
+            | Status::Expired
+            | Status::Cancelled
+            | Status::Superseded => Self::Upstream,
+        }
+    }
 }
 
 fn note(shared: &Shared, held: &Held, envelope: &Envelope) {
@@ -305,7 +367,8 @@ fn note(shared: &Shared, held: &Held, envelope: &Envelope) {
 
 /// Stores it, then sends it, then settles it.
 async fn forward_live(shared: &Shared, envelopes: &Envelopes, asked: Box<Asked>, bytes: u64) -> Response {
-    let Asked { new, held } = *asked;
+    let Asked { mut new, held } = *asked;
+    condition_again(shared, &mut new);
     let envelope = match envelopes.store(new, Start::Live, shared.clock.now()).await {
         Ok(Stored::New(envelope)) => envelope,
         Ok(Stored::Known { envelope, matches }) => {
@@ -314,8 +377,7 @@ async fn forward_live(shared: &Shared, envelopes: &Envelopes, asked: Box<Asked>,
         }
         Err(error) => {
             shared.board.leave(&held.order_key, bytes);
-            tracing::error!(%error, "a write could not be stored");
-            return without_room(shared, held).await;
+            return not_stored(shared, held, &error).await;
         }
     };
     note(shared, &held, &envelope);
@@ -361,6 +423,7 @@ async fn settle_live(
         answer: Answer::Lost,
         telling: Telling::Nobody,
         response: Kept::default(),
+        left: Vec::new(),
         error: None,
         retry_after: None,
         random: shared.entropy.next_u64(),
@@ -377,10 +440,18 @@ async fn settle_live(
             heard.telling = Telling::Caller;
             heard.response = kept(&answer, status);
             shared.upstream.heard_time(answer.headers());
-            if heard.answer == Answer::Committed && envelope.route_class == RouteClass::Replace {
-                online::remember(shared, &envelope.path, answer.headers().get(ETAG));
+            if envelope.route_class != RouteClass::Replace {
+                Some(forward::answer(answer))
+            } else if heard.answer == Answer::Committed {
+                let (passed, left) = changed(shared, &envelope, answer).await;
+                heard.left = left;
+                Some(passed)
+            } else {
+                if versions::is_clash(status) {
+                    versions::clashed(shared, &envelope.order_key);
+                }
+                Some(forward::answer(answer))
             }
-            Some(forward::answer(answer))
         }
         Ok(answer) => {
             heard.answer = Answer::Busy;
@@ -408,6 +479,22 @@ async fn settle_live(
         // Stored before it was sent, so it waits all the same: the next start finds it.
         (None, Ok(None) | Err(_)) => receipt::queued(&envelope, 0),
     }
+}
+
+/// Keeps the versions that a committed change left, before its caller or a later write can rest on them.
+async fn changed(
+    shared: &Shared,
+    envelope: &Envelope,
+    answer: http::Response<hyper::body::Incoming>,
+) -> (Response, Vec<LeftVersion>) {
+    let (key, path) = (&envelope.order_key, &envelope.path);
+    if !key.is_barrier() {
+        let left = versions::changed(shared, key, path, versions::tag_of(&answer), None);
+        return (forward::answer(answer), left);
+    }
+    let (answer, batch) = versions::read_batch(answer).await;
+    let left = versions::changed(shared, key, path, versions::tag_of(&answer), batch.as_deref());
+    (forward::answer(answer), left)
 }
 
 /// What is kept of an answer.

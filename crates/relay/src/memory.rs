@@ -7,13 +7,14 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use model::route_class::OrderKey;
 use model::{ErrorCode, Fingerprint, RowId, Timestamp, limits};
 
-/// The last tag seen of each path.
-pub(crate) struct Tags(Mutex<Recent<String, String>>);
+/// The last tag seen of each resource, by whatever path.
+pub(crate) struct Tags(Mutex<Recent<OrderKey, String>>);
 
-/// The last state seen of each path, with its tag. Nothing of it reaches the disk before it was scanned.
-pub(crate) struct Bases(Mutex<Recent<String, (String, Bytes)>>);
+/// The last state seen of each resource, with its tag. Nothing of it reaches the disk before it was scanned.
+pub(crate) struct Bases(Mutex<Recent<OrderKey, (String, Bytes)>>);
 
 /// The bodies of the last minute.
 pub(crate) struct Twins(Mutex<Recent<(String, Fingerprint), (RowId, Timestamp)>>);
@@ -51,6 +52,17 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         {
             self.map.remove(&oldest);
         }
+    }
+
+    fn remove(&mut self, key: &K) {
+        if self.map.remove(key).is_some() {
+            self.order.retain(|known| known != key);
+        }
+    }
+
+    fn retain(&mut self, keeps: impl Fn(&K) -> bool) {
+        self.map.retain(|key, _| keeps(key));
+        self.order.retain(|key| keeps(key));
     }
 }
 
@@ -91,27 +103,37 @@ impl Unstored {
 }
 
 impl Tags {
-    /// `path` was seen with `tag`.
-    pub(crate) fn saw(&self, path: String, tag: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(path, tag);
+    /// `resource` was seen with `tag`.
+    pub(crate) fn saw(&self, resource: OrderKey, tag: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(resource, tag);
     }
 
-    /// The last tag of `path`.
-    pub(crate) fn of(&self, path: &str) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(path).cloned()
+    /// The last tag of `resource`.
+    pub(crate) fn of(&self, resource: &OrderKey) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(resource).cloned()
+    }
+
+    /// What is known of everything that overlaps with `resource` may not hold any more.
+    pub(crate) fn forget(&self, resource: &OrderKey) {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if resource.is_barrier() {
+            recent.retain(|known| !known.overlaps(resource));
+        } else {
+            recent.remove(resource);
+        }
     }
 }
 
 impl Bases {
-    /// `path` was seen with `tag` and this content.
-    pub(crate) fn saw(&self, path: String, tag: String, content: Bytes) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(path, (tag, content));
+    /// `resource` was seen with `tag` and this content.
+    pub(crate) fn saw(&self, resource: OrderKey, tag: String, content: Bytes) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(resource, (tag, content));
     }
 
-    /// The content of `path` under `tag`, if that was the last one seen.
-    pub(crate) fn of(&self, path: &str, tag: &str) -> Option<Bytes> {
+    /// The content of `resource` under `tag`, if that was the last one seen.
+    pub(crate) fn of(&self, resource: &OrderKey, tag: &str) -> Option<Bytes> {
         let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.map.get(path).filter(|(seen, _)| seen == tag).map(|(_, content)| content.clone())
+        recent.map.get(resource).filter(|(seen, _)| seen == tag).map(|(_, content)| content.clone())
     }
 }
 
@@ -146,11 +168,27 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_forgets_the_tags_of_its_kind_and_a_write_that_of_its_resource() {
+        let tags = Tags::default();
+        let (one, two) = (OrderKey::new("task", "1"), OrderKey::new("task", "2"));
+        let other = OrderKey::new("decision", "1");
+        let see = || [&one, &two, &other].map(|key| tags.saw(key.clone(), "\"1\"".into()));
+        let known = || [&one, &two, &other].map(|key| tags.of(key).is_some());
+        see();
+        tags.forget(&one);
+        assert_eq!(known(), [false, true, true]);
+        see();
+        tags.forget(&OrderKey::barrier("task"));
+        assert_eq!(known(), [false, false, true]);
+    }
+
+    #[test]
     fn a_state_is_remembered_for_its_own_tag() {
         let bases = Bases::default();
-        bases.saw("/tasks/1".into(), "\"1\"".into(), Bytes::from_static(b"{}"));
-        assert_eq!(bases.of("/tasks/1", "\"1\""), Some(Bytes::from_static(b"{}")));
-        assert_eq!((bases.of("/tasks/1", "\"2\""), bases.of("/tasks/2", "\"1\"")), (None, None));
+        let task = |id| OrderKey::new("task", id);
+        bases.saw(task("1"), "\"1\"".into(), Bytes::from_static(b"{}"));
+        assert_eq!(bases.of(&task("1"), "\"1\""), Some(Bytes::from_static(b"{}")));
+        assert_eq!((bases.of(&task("1"), "\"2\""), bases.of(&task("2"), "\"1\"")), (None, None));
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
-use http::{HeaderValue, Method, StatusCode};
+use http::header::{IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+use http::{Method, StatusCode};
 use model::ErrorCode;
 use model::limits;
 use model::relay::BreakerState;
-use model::route_class::{NormalPath, OrderKey};
+use model::route_class::OrderKey;
 use net::respond::Refusal;
 use net::serve::Connection;
 use wire::relay::PENDING_HEADER;
@@ -21,7 +21,7 @@ use crate::keep::{self, Kept};
 use crate::receipt::{self, Why};
 use crate::relay::{Lends, Shared};
 use crate::upstream::SendError;
-use crate::{forward, head};
+use crate::{forward, head, versions};
 
 /// The longest a read may take to begin: a long poll and its answer.
 const READ_TIMEOUT: Duration = limits::LONG_POLL_MAX.saturating_add(limits::ANSWER_TIMEOUT);
@@ -36,7 +36,7 @@ pub(crate) async fn read(
 ) -> Response {
     let protocol = forward::upgrade_of(&request);
     let caller = protocol.is_some().then(|| hyper::upgrade::on(&mut request));
-    let path = resource.is_some().then(|| request.uri().path().to_owned());
+    let asked = resource.clone().map(|resource| (resource, request.uri().path().to_owned()));
     let method = request.method().clone();
     prepare(shared, request.headers_mut(), lends);
     if let Some(protocol) = protocol {
@@ -54,7 +54,8 @@ pub(crate) async fn read(
     {
         return forward::switch(caller, answer, connection.stopping().clone());
     }
-    let tagged = path.and_then(|path| remember(shared, &path, answer.headers().get(ETAG)));
+    let tagged =
+        asked.and_then(|(resource, path)| versions::saw(shared, &resource, &path, versions::tag_of(&answer)));
     let mut answer = match tagged.filter(|_| keep::is_state(&method, &answer)) {
         Some(tagged) => forward::answer(answer.map(|body| Kept::new(body, tagged, Arc::clone(shared)))),
         None => forward::answer(answer),
@@ -78,7 +79,7 @@ pub(crate) async fn write(
         if !older_writes_left(shared, key).await {
             return Refusal::plain(ErrorCode::PendingWrites).into_response();
         }
-        add_condition(shared, &mut request);
+        add_condition(shared, &mut request, key);
     }
     if let BreakerState::Open(_) = shared.upstream.breaker() {
         shared.wake.notify_one();
@@ -88,8 +89,8 @@ pub(crate) async fn write(
     let path = request.uri().path().to_owned();
     match shared.upstream.send(request, shared.config.answer_timeout).await {
         Ok(answer) => {
-            if resource.is_some() && answer.status().is_success() {
-                remember(shared, &path, answer.headers().get(ETAG));
+            if let Some(resource) = &resource {
+                note(shared, resource, &path, &answer);
             }
             forward::answer(answer)
         }
@@ -119,24 +120,6 @@ pub(crate) fn prepare(shared: &Shared, headers: &mut http::HeaderMap, lends: Len
     }
 }
 
-/// A path and a tag it was seen with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tagged {
-    pub(crate) path: String,
-    pub(crate) tag: String,
-}
-
-/// Keeps the tag of what passed, and tells what was kept.
-pub(crate) fn remember(shared: &Shared, path: &str, tag: Option<&HeaderValue>) -> Option<Tagged> {
-    let tag = tag?.to_str().ok()?;
-    if tag.len() > limits::RELAY_SOURCE_BYTES_MAX || model::secrets::looks_secret(tag) {
-        return None;
-    }
-    let tagged = Tagged { path: NormalPath::parse(path).ok()?.to_string(), tag: tag.to_owned() };
-    shared.tags.saw(tagged.path.clone(), tagged.tag.clone());
-    Some(tagged)
-}
-
 /// Waits a little for older writes of the resource; false when some are left.
 async fn older_writes_left(shared: &Shared, key: &OrderKey) -> bool {
     if shared.board.pending(key) == 0 {
@@ -155,15 +138,24 @@ async fn older_writes_left(shared: &Shared, key: &OrderKey) -> bool {
     tokio::time::timeout(limits::RELAY_ORDER_WAIT, gone).await.is_ok()
 }
 
+/// What an answer to a write says of its resource's version.
+fn note<B>(shared: &Shared, resource: &OrderKey, path: &str, answer: &http::Response<B>) {
+    if answer.status().is_success() {
+        versions::changed(shared, resource, path, versions::tag_of(answer), None);
+    } else if versions::is_clash(answer.status().as_u16()) {
+        versions::clashed(shared, resource);
+    }
+}
+
 /// A write that changes a resource goes under the last tag seen of it, unless the caller named a condition.
-fn add_condition(shared: &Shared, request: &mut http::Request<Body>) {
+fn add_condition(shared: &Shared, request: &mut http::Request<Body>, resource: &OrderKey) {
     let named = [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE];
     let changes = *request.method() != Method::POST;
     if !changes || named.iter().any(|name| request.headers().contains_key(name)) {
         return;
     }
-    let Ok(path) = NormalPath::parse(request.uri().path()) else { return };
-    if let Some(tag) = shared.tags.of(&path.to_string()).and_then(|tag| head::value(&tag)) {
+    let known = shared.tags.of(&versions::tag_key(resource, request.uri().path()));
+    if let Some(tag) = known.and_then(|tag| head::value(&tag)) {
         request.headers_mut().insert(IF_MATCH, tag);
     }
 }

@@ -33,6 +33,7 @@ const TAIL_MIN: usize = 6;
 /// The door at `relay/sock`.
 pub fn router(relay: &Relay) -> Router {
     Router::new()
+        .route("/readyz", get(ready))
         .route("/v1/relay/status", get(status))
         .route("/v1/relay/envelopes", get(list))
         .route("/v1/relay/envelopes/{id}", get(inspect))
@@ -57,6 +58,18 @@ pub(crate) struct Listing {
 
 pub(crate) async fn status(State(shared): State<Arc<Shared>>) -> Answer {
     Ok(respond::json(StatusCode::OK, &view::status(&shared).await.map_err(stored)?))
+}
+
+/// Whether writes are stored. Callers' own door has no such path: all of its paths are the upstream's.
+async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
+    match shared.config.stores.stopped().first() {
+        Some(stopped) => {
+            let problem =
+                format!("the {} has stopped after a storage error ({})", stopped.name, stopped.cause);
+            Err(Refusal::new(ErrorCode::StorageStopped, problem))
+        }
+        None => Ok(respond::json(StatusCode::OK, &serde_json::json!({"status": "ready"}))),
+    }
 }
 
 pub(crate) async fn list(State(shared): State<Arc<Shared>>, Query(asked): Query<Listing>) -> Answer {
@@ -234,9 +247,9 @@ async fn learn(shared: &Shared, envelopes: &Envelopes, row: Envelope) -> Result<
     if row.status.is_unfinished() || row.outcome != Outcome::Unknown {
         return Ok(row);
     }
-    let outcome = match fence(shared, &row).await {
+    let outcome = match fence(shared, envelopes, &row).await.map_err(stored)? {
         Word::Said(Fenced::Committed) => Outcome::Committed,
-        Word::Said(Fenced::Retired) => Outcome::NotCommitted,
+        Word::Said(Fenced::Retired | Fenced::AnotherRequest) => Outcome::NotCommitted,
         Word::Said(Fenced::Unknown) | Word::Silent | Word::Refused(_) => return Ok(row),
     };
     let before = row.status;
@@ -260,7 +273,7 @@ async fn replay(State(shared): State<Arc<Shared>>, Json(asked): Json<ReplayReque
                 let told = format!("the upstream is {named}, the waiting writes are for {recorded}");
                 return Err(Refusal::new(ErrorCode::WrongInstance, told));
             }
-            shared.standing().paused = None;
+            shared.resume().await.map_err(stored)?;
             envelopes.all_due(shared.clock.now()).await.map_err(stored)?;
             shared.wake.notify_one();
         }
@@ -317,14 +330,27 @@ pub(crate) async fn look(envelopes: &Envelopes, id: &str) -> Result<Option<Envel
 fn refused(error: OperateError) -> Refusal {
     match error {
         OperateError::NotFound => Refusal::plain(ErrorCode::NotFound),
-        OperateError::Inflight => Refusal::plain(ErrorCode::RowInflight),
-        OperateError::Over => Refusal::plain(ErrorCode::RowAborted),
-        OperateError::Unknown => Refusal::plain(ErrorCode::OutcomeUnknown),
+        OperateError::Inflight => Refusal::new(
+            ErrorCode::RowInflight,
+            "The write is on its way to the upstream; nothing was changed.",
+        ),
+        OperateError::Over => {
+            Refusal::new(ErrorCode::RowAborted, "The write has ended already; nothing was changed.")
+        }
+        OperateError::Unknown => Refusal::new(
+            ErrorCode::OutcomeUnknown,
+            "The upstream cannot say whether it committed the write; nothing was changed.",
+        )
+        .with_status(wire::status::UNKNOWN_TO_OPERATOR),
         OperateError::Storage(error) => stored(error),
     }
 }
 
 pub(crate) fn stored(error: StorageError) -> Refusal {
     tracing::error!(%error, "the relay's file");
-    Refusal::plain(ErrorCode::StorageStopped)
+    match error {
+        StorageError::OutcomeUnknown { .. } => Refusal::plain(ErrorCode::OutcomeUnknown),
+        StorageError::LogFull { .. } => Refusal::new(ErrorCode::LogFull, error.to_string()),
+        _ => Refusal::plain(ErrorCode::StorageStopped),
+    }
 }

@@ -21,12 +21,15 @@ use wire::relay::LOCAL_TOKEN_HEADER;
 use crate::board::{Board, Change, Room};
 use crate::classify::{Plan, classify};
 use crate::config::{AuthMode, Config};
+use crate::mark::{self, OutboxWentBack};
 use crate::memory::{Bases, Tags, Twins, Unkept, Unstored};
 use crate::upstream::Upstream;
 use crate::{drain, head, live, online};
 
 /// The fact under which the upstream's own name is kept.
 pub(crate) const UPSTREAM_ID: &str = "upstream_id";
+/// The fact under which the reason of a pause is kept, so that a restart does not end it.
+const PAUSED: &str = "paused";
 /// The fact under which the address is kept that writes were last sent to.
 const UPSTREAM_URL: &str = "upstream_url";
 
@@ -65,6 +68,8 @@ pub(crate) struct Shared {
     /// Something may be due.
     pub(crate) wake: Notify,
     standing: Mutex<Standing>,
+    /// Held while a pause begins or ends, so that file and memory agree.
+    pausing: tokio::sync::Mutex<()>,
 }
 
 /// What a person should know.
@@ -76,6 +81,20 @@ pub(crate) struct Standing {
     pub(crate) set_aside: Option<String>,
     /// The upstream's name as it is recorded.
     pub(crate) upstream_id: Option<String>,
+    /// The last time the file was found older than it had been.
+    pub(crate) went_back: Option<OutboxWentBack>,
+    /// Whether the upstream took the relay's credential since the last start, pause or outage.
+    pub(crate) credential: Credential,
+}
+
+/// What is known of the relay's own credential.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Credential {
+    /// One write goes alone to find out.
+    #[default]
+    Untried,
+    /// The upstream judged a write on its content.
+    Accepted,
 }
 
 impl Relay {
@@ -98,7 +117,13 @@ impl Relay {
         };
         let board = Board::default();
         if let Some(envelopes) = &envelopes {
+            envelopes.enter(&config.stores, "relay outbox");
             standing.upstream_id = envelopes.fact(UPSTREAM_ID).await?;
+            standing.went_back = mark::compare(envelopes, now).await?;
+            standing.paused = envelopes.fact(PAUSED).await?;
+            if let Some(why) = &standing.paused {
+                tracing::warn!(why, "replay is still paused; postrider relay outbox replay goes on");
+            }
             fill(&board, envelopes).await?;
             if let Target::Tcp { base, .. } = &config.upstream {
                 envelopes.keep_fact(UPSTREAM_URL, Some(format!("{}{base}", config.upstream))).await?;
@@ -118,6 +143,7 @@ impl Relay {
             entropy,
             wake: Notify::new(),
             standing: Mutex::new(standing),
+            pausing: tokio::sync::Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -150,7 +176,8 @@ impl Relay {
 
     /// Replays what waits, until `stop`.
     pub async fn drain(&self, stop: CancellationToken) {
-        drain::run(Arc::clone(&self.shared), stop).await;
+        let marks = mark::keep(Arc::clone(&self.shared), stop.clone());
+        tokio::join!(drain::run(Arc::clone(&self.shared), stop), marks);
     }
 
     /// Finishes what is being stored and closes the file.
@@ -255,10 +282,38 @@ impl Shared {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing is replayed until a person looked.
-    pub(crate) fn pause(&self, why: String) {
+    /// Nothing is replayed until a person looked, not even after a restart.
+    pub(crate) async fn pause(&self, why: String) {
+        let _pausing = self.pausing.lock().await;
+        {
+            let mut standing = self.standing();
+            standing.credential = Credential::Untried;
+            // The first cause stands; those that were on the wire beside it say the same.
+            if standing.paused.is_some() {
+                return;
+            }
+            // In memory before it is stored: nothing may leave meanwhile.
+            standing.paused = Some(why.clone());
+        }
         tracing::error!(why, "replay is paused; postrider relay outbox replay goes on");
-        self.standing().paused = Some(why);
+        if let Some(envelopes) = &self.envelopes
+            && let Err(error) = envelopes.keep_fact(PAUSED, Some(why)).await
+        {
+            tracing::error!(%error, "the pause could not be stored; it ends with this process");
+        }
+    }
+
+    /// A person looked.
+    pub(crate) async fn resume(&self) -> Result<(), StorageError> {
+        let _pausing = self.pausing.lock().await;
+        if self.standing().paused.is_none() {
+            return Ok(());
+        }
+        if let Some(envelopes) = &self.envelopes {
+            envelopes.keep_fact(PAUSED, None).await?;
+        }
+        self.standing().paused = None;
+        Ok(())
     }
 
     /// Applies an answer, and keeps the board in step.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use http::header::{AUTHORIZATION, DATE};
+use http::header::{AUTHORIZATION, DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -13,7 +13,8 @@ use model::{Clock, Timestamp, limits};
 use net::Secret;
 use net::client::{ClientError, Pass, Target};
 use serde_json::Value;
-use wire::hub::INSTANCE_HEADER;
+use wire::hub::{CHANGED_AT_HEADER, INSTANCE_HEADER};
+use wire::relay::is_outage;
 
 use crate::config::Config;
 
@@ -33,6 +34,8 @@ struct Known {
     ahead_micros: i64,
     /// It told its own time, to the microsecond: dates of its answers say less.
     tells_time: bool,
+    /// The latest change it told of: its time is not before that.
+    changed_at: Option<Timestamp>,
     /// Which one answered the last look; nothing after a connection could not be made.
     seen: Option<Seen>,
     /// When it last answered, with whatever.
@@ -97,15 +100,22 @@ impl Upstream {
         timeout: Duration,
     ) -> Result<Response<Incoming>, SendError> {
         match self.pass.send(request, timeout).await {
+            // What answers stands before the upstream; the caller hears it all the same.
+            Ok(answer) if is_outage(answer.status().as_u16()) => {
+                let cause = format!("it answers {}", answer.status());
+                self.unreachable(&cause, retry_after(answer.headers()));
+                Ok(answer)
+            }
             Ok(answer) => {
                 let mut known = self.known();
                 known.breaker.answered();
                 (known.answered_at, known.cause) = (Some(self.clock.now()), None);
+                known.changed_at = known.changed_at.max(changed_at(answer.headers()));
                 drop(known);
                 Ok(answer)
             }
             Err(ClientError::NotRunning { cause, .. }) => {
-                self.unreachable(&cause);
+                self.unreachable(&cause, None);
                 Err(SendError::NotSent(cause))
             }
             Err(ClientError::BadPath) => Err(SendError::NotSent("the path cannot stand in a request".into())),
@@ -123,15 +133,13 @@ impl Upstream {
             Err(error) => {
                 // A server that takes connections and says nothing is away as well.
                 if let SendError::Lost(cause) = &error {
-                    self.unreachable(cause);
+                    self.unreachable(cause, None);
                 }
                 return Err(error);
             }
         };
-        if wire::relay::is_outage(answer.status().as_u16()) {
-            let cause = format!("it answers {}", answer.status());
-            self.unreachable(&cause);
-            return Err(SendError::Lost(cause));
+        if is_outage(answer.status().as_u16()) {
+            return Err(SendError::Lost(format!("it answers {}", answer.status())));
         }
         self.heard_time(answer.headers());
         let (instance, told) = health(answer).await;
@@ -180,16 +188,17 @@ impl Upstream {
         }
     }
 
-    /// The upstream's time, as well as it is known.
+    /// The upstream's time, as well as it is known: never ahead of it, and not before a change that it told of.
     pub(crate) fn now(&self) -> Timestamp {
-        let ahead = self.known().ahead_micros;
-        Timestamp::from_micros(self.clock.now().as_micros().saturating_add(ahead))
+        let known = self.known();
+        let told = Timestamp::from_micros(self.clock.now().as_micros().saturating_add(known.ahead_micros));
+        known.changed_at.map_or(told, |changed_at| changed_at.max(told))
     }
 
-    fn unreachable(&self, cause: &str) {
+    fn unreachable(&self, cause: &str, retry_after: Option<Duration>) {
         let now = self.clock.monotonic();
         let mut known = self.known();
-        known.breaker.unreachable(now);
+        known.breaker.unreachable(now, retry_after);
         known.seen = None;
         known.cause = Some(model::secrets::storable_text(cause));
     }
@@ -197,6 +206,15 @@ impl Upstream {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long it wants to be left alone.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok().map(Duration::from_secs)
+}
+
+fn changed_at(headers: &HeaderMap) -> Option<Timestamp> {
+    headers.get(CHANGED_AT_HEADER)?.to_str().ok()?.parse().ok()
 }
 
 fn bearer(token: &Secret) -> Option<HeaderValue> {

@@ -5,6 +5,7 @@ use model::relay::{Age, Base, Outcome, Status, age};
 use sqlite::StorageError;
 use wire::relay::{EnvelopeView, RelayStatus, instant};
 
+use crate::mark::OutboxWentBack;
 use crate::relay::Shared;
 
 /// One envelope, without bodies.
@@ -74,7 +75,8 @@ pub(crate) async fn status(shared: &Shared) -> Result<RelayStatus, StorageError>
     let of = |wanted: Status| sum(counts.iter().filter(|count| count.status == wanted));
     let open = || counts.iter().filter(|count| count.status.is_unfinished());
     let oldest = open().map(|count| count.oldest).min();
-    let alarm = oldest.and_then(|oldest| match age(oldest, shared.clock.now()) {
+    let now = shared.clock.now();
+    let alarm = oldest.and_then(|oldest| match age(oldest, now) {
         Age::Fresh => None,
         Age::Old => Some("old"),
         Age::Last | Age::Over => Some("last"),
@@ -91,7 +93,9 @@ pub(crate) async fn status(shared: &Shared) -> Result<RelayStatus, StorageError>
         away_seconds: word.away_for.map(|away| away.as_secs()),
         paused: standing.paused,
         set_aside: standing.set_aside,
+        went_back: standing.went_back.filter(|it| it.is_recent(now)).map(OutboxWentBack::sentence),
         forward_only: shared.envelopes.is_none().then(|| "the outbox was damaged".to_owned()),
+        stopped: shared.config.stores.stopped().first().map(|store| store.cause.to_string()),
         queued: sum(open()),
         not_sent: sum(open().filter(|count| count.outcome == Outcome::NotSent)),
         unknown: sum(open().filter(|count| count.outcome != Outcome::NotSent)),

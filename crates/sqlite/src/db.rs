@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::gather::Gathering;
 use crate::job::{Undo, ask};
 use crate::wait::wait;
-use crate::{OpenError, Options, Stats, StorageError, migrate, open};
+use crate::{KeptLog, OpenError, Options, Stats, StorageError, migrate, open};
 
 /// One open file. Clones share it; the last one to go closes it.
 #[derive(Clone)]
@@ -163,9 +163,19 @@ impl Db {
         self.engine.abandon();
     }
 
+    /// Calls `listener` with the cause when writing stops until the process starts anew; at once when it has.
+    pub(crate) fn on_stop(&self, listener: impl Fn(&Arc<str>) + Send + Sync + 'static) {
+        self.engine.on_stop(Box::new(listener));
+    }
+
     /// The counters now.
     pub fn stats(&self) -> Stats {
         self.engine.stats()
+    }
+
+    /// The log, when it is longer than its usual bound, with the processes that keep it.
+    pub fn kept_log(&self) -> Option<KeptLog> {
+        self.engine.kept_log()
     }
 
     /// The file.

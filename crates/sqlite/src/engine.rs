@@ -8,10 +8,11 @@ use std::thread::{Builder, JoinHandle, current};
 
 use tokio::sync::oneshot;
 
-use crate::checkpoint::Stop;
-use crate::copier::Helper;
+use crate::checkpoint::{Stop, StopListener};
+use crate::checkpointer::Checkpointer;
 use crate::gather::{Gathering, Line};
 use crate::job::{Job, Order};
+use crate::log_readers::{self, KeptLog};
 use crate::lone::Lone;
 use crate::open::{Hold, Opened};
 use crate::reader::Reader;
@@ -66,15 +67,10 @@ impl Engine {
         }
         let here = opened.readers_here.into_iter().map(|conn| Reader::new(conn, &path, &bounds, &gauges));
         let here = here.map(|reader| Ok(Mutex::new(Some(reader?)))).collect::<Result<Vec<_>, OpenError>>()?;
-        let helper = Helper::start(
-            opened.checkpointer,
-            opened.hold.data(),
-            bounds.checkpoint_step_pages,
-            &path,
-            &gauges,
-            &stop,
-        )?;
-        let writer = Writer::new(opened.writer, &path, bounds, &gauges, &stop, Some(helper))?;
+        let index = opened.hold.index();
+        let checkpointer =
+            Checkpointer::start(opened.checkpointer, opened.hold.data(), &path, &gauges, &stop)?;
+        let writer = Writer::new(opened.writer, &path, bounds, index, &gauges, &stop, Some(checkpointer))?;
         let (lone, writer) = (Arc::clone(writer.lone()), Arc::new(Mutex::new(Some(writer))));
         let (writes, write_orders) = sync_channel(bounds.queue_max);
         let (life, waiting) = (Arc::clone(&writer), Arc::clone(&gauges));
@@ -89,7 +85,7 @@ impl Engine {
         let (gauges, stop) = (Arc::new(Gauges::default()), Arc::new(Stop::default()));
         let reader = readers.pop().expect("open makes at least one reader");
         let reader = Reader::new(reader, &path, &bounds, &gauges)?;
-        let writer = Writer::new(writer, &path, bounds, &gauges, &stop, None)?;
+        let writer = Writer::new(writer, &path, bounds, hold.index(), &gauges, &stop, None)?;
         let place = Place::Inline {
             writer: Box::new(Mutex::new(Some(writer))),
             reader: Box::new(Mutex::new(Some(reader))),
@@ -103,6 +99,20 @@ impl Engine {
 
     pub(crate) fn stats(&self) -> Stats {
         self.gauges.read()
+    }
+
+    /// The log, when it is longer than its usual bound.
+    pub(crate) fn kept_log(&self) -> Option<KeptLog> {
+        let pages = u32::try_from(self.gauges.wal_pages.load(Relaxed)).unwrap_or(u32::MAX);
+        if pages < self.bounds.wal_pages_max {
+            return None;
+        }
+        let readers = held(&self.hold).as_ref().map(|hold| log_readers::of(hold.index())).unwrap_or_default();
+        Some(KeptLog { path: Arc::clone(&self.path), pages, readers })
+    }
+
+    pub(crate) fn on_stop(&self, listener: StopListener) {
+        self.stop.listen(listener);
     }
 
     /// Runs a job as a lone caller, hands it to the writer, or refuses at once.

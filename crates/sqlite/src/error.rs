@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
+use crate::log_readers::LogReader;
 use crate::scene;
 
 /// Why a write or a read has no result of its own.
@@ -42,6 +43,16 @@ pub enum StorageError {
         path: Arc<Path>,
         /// SQLite's words.
         detail: String,
+    },
+    /// The log is as long as it may be, because a read transaction keeps it from starting over. Nothing was run.
+    #[error("{}: the log has {pages} pages and cannot start over {}, then repeat: nothing of this was stored", .path.display(), way_out(.readers))]
+    LogFull {
+        /// The database file.
+        path: Arc<Path>,
+        /// Pages in the log.
+        pages: u32,
+        /// The other processes that read the file, as far as the system tells.
+        readers: Vec<LogReader>,
     },
     /// Somebody outside this process holds the write lock.
     #[error("{}: another process holds the file's lock; end it, then repeat", .path.display())]
@@ -81,9 +92,17 @@ pub enum StorageError {
         /// The database file.
         path: Arc<Path>,
     },
-    /// A sync or a commit met an I/O error, and no write is accepted any more. Whether the transaction
-    /// under way at that moment is stored shows only after a restart; those refused later are not.
-    #[error("{}: writing has stopped after a storage error ({cause}); check the disk and restart the process", .path.display())]
+    /// The commit of this very request met a storage error, after which no write is accepted any more. Whether the
+    /// request is stored shows only after a restart.
+    #[error("{}: the commit met a storage error ({cause}), so it is unknown whether this is stored; check the disk, restart the process, then ask again with the same id", .path.display())]
+    OutcomeUnknown {
+        /// The database file.
+        path: Arc<Path>,
+        /// The error of the commit.
+        cause: Arc<str>,
+    },
+    /// A sync or a commit met an I/O error before, and no write is accepted any more. Nothing of this one is stored.
+    #[error("{}: writing has stopped after a storage error ({cause}); check the disk and restart the process: nothing of this was stored", .path.display())]
     Stopped {
         /// The database file.
         path: Arc<Path>,
@@ -258,11 +277,42 @@ impl StorageError {
             Self::Io { .. }
             | Self::Corrupt { .. }
             | Self::QueueFull { .. }
+            | Self::LogFull { .. }
             | Self::ReadTooLong { .. }
             | Self::Panicked { .. }
             | Self::RolledBack { .. }
             | Self::Closed { .. }
+            | Self::OutcomeUnknown { .. }
             | Self::Stopped { .. } => Aftermath::Stop,
+        }
+    }
+
+    /// The error without any word on what is stored, for a store that stops because of it.
+    pub(crate) fn as_cause(&self) -> String {
+        match self {
+            Self::Io { path, detail } => {
+                format!("{}: the disk answered with an error ({detail})", path.display())
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether the error says that nothing of the request is stored, which then holds after a crash too.
+    pub fn denies_storage(&self) -> bool {
+        match self {
+            Self::OutcomeUnknown { .. } => false,
+            Self::QueueFull { .. }
+            | Self::Full { .. }
+            | Self::Io { .. }
+            | Self::Corrupt { .. }
+            | Self::LogFull { .. }
+            | Self::Busy { .. }
+            | Self::ReadTooLong { .. }
+            | Self::Panicked { .. }
+            | Self::RolledBack { .. }
+            | Self::Closed { .. }
+            | Self::Stopped { .. }
+            | Self::Sql { .. } => true,
         }
     }
 
@@ -273,14 +323,26 @@ impl StorageError {
             | Self::Full { path }
             | Self::Io { path, .. }
             | Self::Corrupt { path, .. }
+            | Self::LogFull { path, .. }
             | Self::Busy { path }
             | Self::ReadTooLong { path, .. }
             | Self::Panicked { path, .. }
             | Self::RolledBack { path, .. }
             | Self::Closed { path }
+            | Self::OutcomeUnknown { path, .. }
             | Self::Stopped { path, .. }
             | Self::Sql { path, .. } => path,
         }
+    }
+}
+
+/// Why a log cannot start over, and what ends that.
+fn way_out(readers: &[LogReader]) -> String {
+    let names: Vec<String> = readers.iter().map(LogReader::to_string).collect();
+    if names.is_empty() {
+        "before it is copied into the file: wait for that".into()
+    } else {
+        format!("while the file is read by {}: end that read", names.join(", "))
     }
 }
 
@@ -350,6 +412,14 @@ mod tests {
         ] {
             assert_eq!(sqlite(code).aftermath(), aftermath, "code {code}");
         }
+    }
+
+    #[test]
+    fn a_full_log_names_the_processes_that_read_it() {
+        let full = |readers| StorageError::LogFull { path: Path::new("/x.db").into(), pages: 9, readers };
+        let reader = LogReader { process: 4711, program: Some("sqlite3".into()) };
+        assert!(full(vec![reader]).to_string().contains("read by `sqlite3` (process 4711): end that read"));
+        assert!(full(vec![]).to_string().contains("wait for that"));
     }
 
     #[test]

@@ -4,16 +4,20 @@
 //! - `crash:<point>[:n]` aborts the process the n-th time it reaches the point (the first by default);
 //! - `bug:<name>[:<scope>]` switches a planted bug on, everywhere or for one scope, such as a job's name;
 //! - `watch` names every point on stderr when it is reached, so that proofs learn the points from the binary;
-//! - `clock:<file>` lets days pass: the file holds the microseconds that the binary's clock is ahead of the machine's.
+//! - `clock:<file>` lets days pass: the file holds the microseconds that the binary's clock is ahead of the machine's, and
+//!   behind a space, if anything, those that its date alone is.
 //!
 //! The writer reaches `<job>.before_commit` and `<job>.after_commit` for every job of every transaction; the
 //! second lies after `COMMIT` returned and before any answer. Other rooms add points of their own.
 //! Without the feature the functions are empty and the variable is not read.
 
 #[cfg(feature = "faults")]
-pub use armed::{Disk, FolderWatch, Synced, bound, bug, bug_in, clock_file, linger, point, point_of};
+pub use armed::{
+    Disk, FolderWatch, Planted, Synced, bound, bug, bug_in, clock_file, linger, plant, planted_below, point,
+    point_of,
+};
 #[cfg(not(feature = "faults"))]
-pub use unarmed::{bound, bug, bug_in, linger, point, point_of};
+pub use unarmed::{bound, bug, bug_in, linger, planted_below, point, point_of};
 
 /// The variable that arms points and bugs.
 pub const VARIABLE: &str = "POSTRIDER_FAULT";
@@ -23,6 +27,13 @@ pub const ANSWER_BEFORE_COMMIT: &str = "sqlite.answer_before_commit";
 
 /// Files are opened with `synchronous=NORMAL`, which does not sync at commit.
 pub const SYNCHRONOUS_NORMAL: &str = "sqlite.synchronous_normal";
+
+/// Past the log's usual bound the writer waits for readers after every commit, for as long as it may wait for a lock.
+pub const WAIT_FOR_READERS: &str = "sqlite.wait_for_readers";
+
+/// A group whose transaction SQLite rolled back is answered one by one all the same, each question in a transaction of
+/// its own that its savepoint commits.
+pub const GROUP_GOES_ON: &str = "sqlite.group_goes_on";
 
 #[cfg(not(feature = "faults"))]
 mod unarmed {
@@ -52,6 +63,12 @@ mod unarmed {
 
     /// No bug is planted in a build without `faults`.
     #[inline(always)]
+    pub fn planted_below(_name: &str, _path: &std::path::Path) -> bool {
+        false
+    }
+
+    /// No bug is planted in a build without `faults`.
+    #[inline(always)]
     pub fn bug_in(_name: &str, _scope: &str) -> bool {
         false
     }
@@ -62,7 +79,7 @@ mod armed {
     use std::fmt;
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicU64, Ordering};
-    use std::sync::{Arc, OnceLock};
+    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
     use super::VARIABLE;
 
@@ -141,6 +158,38 @@ mod armed {
     pub fn bug_in(name: &str, scope: &str) -> bool {
         let hits = |bug: &Bug| bug.name == name && bug.scope.as_deref().is_none_or(|asked| asked == scope);
         plan().bugs.iter().any(hits)
+    }
+
+    /// Bugs planted while the process runs, each with the folder whose files have it.
+    static PLANTED: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
+
+    /// A bug that is planted until this is dropped.
+    #[derive(Debug)]
+    pub struct Planted {
+        name: String,
+        folder: PathBuf,
+    }
+
+    /// Plants the bug `name` in the files below `folder`: a proof's control beside other runs of one process.
+    pub fn plant(name: &str, folder: &Path) -> Planted {
+        let planted = Planted { name: name.to_owned(), folder: folder.to_owned() };
+        list().push((planted.name.clone(), planted.folder.clone()));
+        planted
+    }
+
+    impl Drop for Planted {
+        fn drop(&mut self) {
+            list().retain(|(name, folder)| *name != self.name || *folder != self.folder);
+        }
+    }
+
+    /// Whether the bug `name` is switched on everywhere, or planted in a folder above `path`.
+    pub fn planted_below(name: &str, path: &Path) -> bool {
+        bug(name) || list().iter().any(|(planted, folder)| planted == name && path.starts_with(folder))
+    }
+
+    fn list() -> MutexGuard<'static, Vec<(String, PathBuf)>> {
+        PLANTED.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the window that a planted bug opens open for a moment, as a slow disk would, so that a kill

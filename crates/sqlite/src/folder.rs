@@ -5,11 +5,13 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::OpenError;
 
+/// The log is written over itself in parts of this size.
+const REWRITE_BYTES: usize = 1 << 20;
 /// Folders are for their owner alone.
 const FOLDER_MODE: u32 = 0o700;
 /// So are files; SQLite gives the log and its index the mode of the database.
@@ -57,6 +59,29 @@ pub(crate) fn make_file(path: &Path) -> Result<(), OpenError> {
         Ok(file) => file.sync_all().map_err(|error| OpenError::of_system(path, error)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(OpenError::of_system(path, error)),
+    }
+}
+
+/// Writes the log of `path` over itself and syncs it, where there is a log. A sync alone would not do: pages that the system
+/// could not write once are clean to it and are not written again. The caller holds SQLite's write lock. Unlike the
+/// database and the log's index, the log has no locks of SQLite on it that closing it here would drop.
+pub(crate) fn rewrite_log(path: &Path) -> Result<(), OpenError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    let failed = |error| OpenError::of_system(Path::new(&name), error);
+    let log = match File::options().read(true).write(true).open(&name) {
+        Ok(log) => log,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    let (mut part, mut at) = (vec![0; REWRITE_BYTES], 0);
+    loop {
+        let read = log.read_at(&mut part, at).map_err(failed)?;
+        if read == 0 {
+            return log.sync_data().map_err(failed);
+        }
+        log.write_all_at(&part[..read], at).map_err(failed)?;
+        at += read as u64;
     }
 }
 

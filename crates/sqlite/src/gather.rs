@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::StorageError;
 use crate::job::{Job, Ran, Undo};
 use crate::reply::{Reply, answer_all};
 use crate::stats::Gauges;
+use crate::{StorageError, fault};
 
 /// One kind of question, and the work that answers many of them at once.
 ///
@@ -160,19 +160,31 @@ impl<Q, A, E> Gathered<Q, A, E> {
         catch_unwind(AssertUnwindSafe(|| (self.work)(conn, questions))).ok()
     }
 
-    /// Each question in a savepoint of its own.
-    fn one_by_one(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Answers<A, E>> {
+    /// Whether SQLite gave the transaction up.
+    fn is_rolled_back(&self, conn: &Connection) -> bool {
+        conn.is_autocommit() && !fault::planted_below(fault::GROUP_GOES_ON, &self.path)
+    }
+
+    /// Each question in a savepoint of its own; nothing when SQLite gave the transaction up, outside of which a
+    /// savepoint would commit by itself.
+    fn one_by_one(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Option<Answers<A, E>>> {
         let mut answers = Vec::with_capacity(questions.len());
         for question in questions {
+            if self.is_rolled_back(conn) {
+                return Ok(None);
+            }
             say(conn, "SAVEPOINT alone")?;
             let answer = self.work(conn, std::slice::from_ref(question));
+            if self.is_rolled_back(conn) {
+                return Ok(None);
+            }
             if !matches!(answer, Some(Ok(_))) {
                 say(conn, "ROLLBACK TO alone")?;
             }
             say(conn, "RELEASE alone")?;
             answers.push(answer.map(|answer| answer.map(|mut answers| answers.remove(0))));
         }
-        Ok(answers)
+        Ok(Some(answers))
     }
 
     fn all(
@@ -183,32 +195,34 @@ impl<Q, A, E> Gathered<Q, A, E> {
     ) -> rusqlite::Result<Option<Answers<A, E>>> {
         match within {
             Undo::Transaction => self.all_checked(conn, questions),
-            Undo::Savepoint => self.all_saved(conn, questions).map(Some),
+            Undo::Savepoint => self.all_saved(conn, questions),
         }
     }
 
-    /// Nothing when the work went wrong after its first change.
+    /// Nothing when the work went wrong after its first change, or SQLite gave the transaction up.
     fn all_checked(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Option<Answers<A, E>>> {
         let before = conn.total_changes();
         match self.work(conn, questions) {
             Some(Ok(answers)) => Ok(Some(kept(answers))),
-            Some(Err(_)) | None if conn.total_changes() == before => {
-                self.one_by_one(conn, questions).map(Some)
-            }
+            Some(Err(_)) | None if conn.total_changes() == before => self.one_by_one(conn, questions),
             Some(Err(_)) | None => Ok(None),
         }
     }
 
-    fn all_saved(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Answers<A, E>> {
+    /// Nothing when SQLite gave the transaction up.
+    fn all_saved(&self, conn: &Connection, questions: &[Q]) -> rusqlite::Result<Option<Answers<A, E>>> {
         say(conn, "SAVEPOINT gathered")?;
         let answers = match self.work(conn, questions) {
-            Some(Ok(answers)) => kept(answers),
+            Some(Ok(answers)) => Some(kept(answers)),
+            Some(Err(_)) | None if self.is_rolled_back(conn) => None,
             Some(Err(_)) | None => {
                 say(conn, "ROLLBACK TO gathered")?;
                 self.one_by_one(conn, questions)?
             }
         };
-        say(conn, "RELEASE gathered")?;
+        if answers.is_some() {
+            say(conn, "RELEASE gathered")?;
+        }
         Ok(answers)
     }
 }

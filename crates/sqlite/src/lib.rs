@@ -12,12 +12,16 @@
 //! - A job that refuses leaves its neighbours' work untouched; so does one that panics in its savepoint.
 //! - When a transaction is lost, every job of that batch is told so; none of it is claimed.
 //! - After a failed sync nothing is written any more until the process starts anew; reads stay up.
+//! - An answer that rests on bytes of an earlier process is given after these were synced: opening syncs log and file.
+//! - An error that denies storage ([`StorageError::denies_storage`]) is true after a crash at any later moment.
+//! - Nothing but the writer's own `COMMIT` commits, also in a job that goes on after SQLite rolled its transaction back.
 //! - Every wait is bounded: the line of jobs, the batch, the read transaction, the log file.
 //! - Jobs and reads never call the [`Db`] they run in, and never begin or end a transaction themselves.
 //! - What SQLite was asked for is read back; a setting that did not take is a refusal to open.
 
 mod checkpoint;
-mod copier;
+mod checkpointer;
+mod copy;
 mod db;
 mod engine;
 mod error;
@@ -25,25 +29,31 @@ pub mod fault;
 mod folder;
 mod gather;
 mod job;
-mod logfile;
+mod log_index;
+mod log_readers;
 mod lone;
 mod many;
+mod mark;
 mod migrate;
 mod open;
 mod options;
 mod reader;
 mod reply;
 mod scene;
-mod share;
 mod stats;
+mod stores;
 mod wait;
 mod writer;
 
+pub use copy::{CopyError, CopySource, look_through};
 pub use db::Db;
 pub use error::{OpenError, StorageError};
 pub use gather::Gathering;
+pub use log_readers::{KeptLog, LogReader};
 pub use many::InsertMany;
+pub use mark::{FileMark, MarkedBy};
 pub use migrate::{SchemaDrift, assert_schema_sum, check_schema_sum};
 pub use options::{Bounds, Freed, Migration, Options, Schema};
 pub use rusqlite;
 pub use stats::{BATCH_BUCKETS, Stats};
+pub use stores::{StoppedStore, Stores};

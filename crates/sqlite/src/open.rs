@@ -8,7 +8,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{Bounds, Freed, OpenError, Options, folder, logfile, migrate};
+use crate::checkpoint::copy;
+use crate::log_index::LogIndex;
+use crate::{Bounds, Freed, OpenError, Options, StorageError, folder, migrate};
 
 /// 3.51.3 fixed a corruption of the log that a checkpoint beside a writer could cause.
 const VERSION_MIN: (i32, &str) = (3_051_003, "3.51.3");
@@ -28,6 +30,8 @@ pub(crate) struct Hold {
     _lock: File,
     /// The file itself, outside SQLite: closing it before the last connection would drop the locks SQLite has on it.
     data: Arc<File>,
+    /// The same holds for the log's index; there is one once a connection has read the log.
+    index: Option<Arc<LogIndex>>,
 }
 
 impl Hold {
@@ -35,11 +39,15 @@ impl Hold {
         let lock = folder::lock(path)?;
         folder::make_file(path)?;
         let data = File::open(path).map_err(|error| OpenError::of_system(path, error))?;
-        Ok(Self { _lock: lock, data: Arc::new(data) })
+        Ok(Self { _lock: lock, data: Arc::new(data), index: None })
     }
 
     pub(crate) fn data(&self) -> &Arc<File> {
         &self.data
+    }
+
+    pub(crate) fn index(&self) -> &Arc<LogIndex> {
+        self.index.as_ref().expect("an opened file has a log, and a log has an index")
     }
 }
 
@@ -55,12 +63,14 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     require_version()?;
     let path: Arc<Path> = options.path.as_path().into();
     folder::make(&path)?;
-    let hold = Hold::take(&path)?;
+    let mut hold = Hold::take(&path)?;
     let writer = connect(options, &path, Role::Writer)?;
     migrate::inspect(&writer, &path, &options.schema)?;
     settle(&writer, options, &path, Role::Writer)?;
     migrate::run(&writer, &path, &options.schema)?;
     require_log(&writer, &path)?;
+    hold.index = Some(Arc::new(LogIndex::open(&path)?));
+    make_durable(&writer, &path, &hold)?;
     let checkpointer = ready(options, &path, Role::Checkpointer)?;
     let ready_to_read =
         |many| (0..many).map(|_| ready(options, &path, Role::Reader)).collect::<Result<Vec<_>, _>>();
@@ -70,6 +80,26 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     // switch to the log used: that journal come back would undo the whole file.
     sync_folder(options, &path)?;
     Ok(Opened { path, writer, checkpointer, readers, readers_here, hold })
+}
+
+/// Makes durable whatever an earlier process left: it may have been killed between a write and its sync, and answers of
+/// this one rest on those bytes.
+fn make_durable(writer: &Connection, path: &Arc<Path>, hold: &Hold) -> Result<(), OpenError> {
+    let lock = |sql| writer.execute_batch(sql).map_err(|source| OpenError::of(Arc::clone(path), source));
+    lock("BEGIN IMMEDIATE")?;
+    let rewritten = folder::rewrite_log(path);
+    lock("ROLLBACK")?;
+    rewritten?;
+    hold.data.sync_data().map_err(|error| OpenError::of_system(path, error))?;
+    match copy(writer, path, CheckpointMode::PASSIVE) {
+        Ok(_) => Ok(()),
+        // The log stays as it is and is synced; reads need no room.
+        Err(error @ (StorageError::Full { .. } | StorageError::Busy { .. })) => {
+            tracing::warn!(%error, "the log was not copied into the file at the start");
+            Ok(())
+        }
+        Err(error) => Err(OpenError::Io { path: Arc::clone(path), source: std::io::Error::other(error) }),
+    }
 }
 
 fn require_version() -> Result<(), OpenError> {
@@ -109,8 +139,8 @@ fn connect(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection
     };
     // One thread at a time uses a connection here, so SQLite's own mutex would only cost.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = match vfs(options, role) {
-        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
+    let conn = match disk(options) {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
         None => Connection::open_with_flags(path, flags),
     };
     let conn = conn.map_err(fail)?;
@@ -126,17 +156,6 @@ fn connect(options: &Options, path: &Arc<Path>, role: Role) -> Result<Connection
         return Err(OpenError::ReadOnly { path: Arc::clone(path), detail: "the file is read-only".into() });
     }
     Ok(conn)
-}
-
-/// How the role's files are reached: the system's own way, or by name another.
-fn vfs(options: &Options, role: Role) -> Option<String> {
-    let disk = disk(options);
-    // Who gathers what it writes to the log must sync it before anybody looks.
-    if role == Role::Writer && synchronous(options) == SYNCHRONOUS_FULL {
-        logfile::before(disk).or_else(|| disk.map(str::to_owned))
-    } else {
-        disk.map(str::to_owned)
-    }
 }
 
 #[cfg(not(feature = "faults"))]
@@ -212,6 +231,7 @@ fn settings(options: &Options, role: Role) -> Vec<(&'static str, String)> {
             to("journal_mode", "wal"),
             to("synchronous", synchronous(options)),
             to("wal_autocheckpoint", "0"),
+            to("journal_size_limit", &options.bounds.log_kept_bytes.to_string()),
             to("secure_delete", freed),
         ]),
     }

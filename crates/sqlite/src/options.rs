@@ -68,8 +68,7 @@ pub struct Bounds {
     pub read_queue_max: usize,
     /// The longest a read transaction may run: an open one keeps the log from starting over.
     pub read_max: Duration,
-    /// How long SQLite waits for another process's lock. Longer than `read_max`, so that a writer at the
-    /// log's limit outlasts every reader.
+    /// How long SQLite waits for another process's lock.
     pub busy_wait: Duration,
     /// The second connection copies the log into the file each time it has grown by this much. A longer step syncs more
     /// at once, in the way of the commits beside it; a shorter one copies pages that change all the time more often.
@@ -77,9 +76,14 @@ pub struct Bounds {
     /// Past this the writer copies the small rest itself between two batches, so that the next
     /// transaction finds the log fully copied and writes it from the start again.
     pub wal_budget_pages: u32,
-    /// Past this the writer waits for readers to leave the log. With 4-KiB pages 12,000 are 47 MiB, which
-    /// leaves room for one large batch under the promised 64 MiB.
+    /// Past this the log is longer than it should be: a reader keeps it, which is logged and counted. With 4-KiB pages
+    /// 12,000 are 47 MiB, which leaves room for one large batch under the promised 64 MiB.
     pub wal_pages_max: u32,
+    /// Past this writes are refused until the reader that keeps the log has left. A minute of sends at full rate beside
+    /// a foreign read transaction fits into 4 GiB.
+    pub log_pages_max: u32,
+    /// The file of the log is cut to this when it starts over.
+    pub log_kept_bytes: u32,
     /// Prepared statements kept per connection; more than the statements of any one file.
     pub statements_max: usize,
     /// Page cache of the writer; the upper levels of every index should fit.
@@ -138,6 +142,8 @@ impl Default for Bounds {
             checkpoint_step_pages: 600,
             wal_budget_pages: 8_000,
             wal_pages_max: 12_000,
+            log_pages_max: 1_048_576,
+            log_kept_bytes: 64 << 20,
             statements_max: 128,
             writer_cache_kib: 16 * 1024,
             reader_cache_kib: 4 * 1024,

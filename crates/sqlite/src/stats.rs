@@ -68,10 +68,6 @@ impl Gauges {
         self.wal_pages_peak.fetch_max(pages.into(), Relaxed);
     }
 
-    pub(crate) fn log_pages(&self) -> u32 {
-        u32::try_from(self.wal_pages.load(Relaxed)).unwrap_or(u32::MAX)
-    }
-
     pub(crate) fn read(&self) -> Stats {
         Stats {
             commits: self.commits.load(Relaxed),

@@ -2,17 +2,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::wal::CheckpointMode;
 
-use crate::checkpoint::{self, Copied, Due, Stop, Watch};
-use crate::copier::Helper;
+use crate::checkpoint::{self, Copied, Due, RESTART_WAIT, RestartTry, Stop, Watch};
+use crate::checkpointer::Checkpointer;
 use crate::error::Aftermath;
 use crate::job::{Job, Ran, Undo};
+use crate::log_index::LogIndex;
+use crate::log_readers;
 use crate::lone::Lone;
 use crate::stats::Gauges;
 use crate::wait::now;
@@ -30,6 +33,9 @@ const UNDO: &str = "ROLLBACK TO job";
 /// come back.
 const CAREFUL: u32 = 4_096;
 
+/// Between two warnings that a reader keeps the log from starting over.
+const KEPT_WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Owner of the only connection that writes rows.
 pub(crate) struct Writer {
     conn: Connection,
@@ -40,8 +46,16 @@ pub(crate) struct Writer {
     /// Pages in the log as of the last commit, told by SQLite's hook.
     log_pages: Arc<AtomicU32>,
     watch: Watch,
-    /// Nobody in inline mode: there the writer copies by itself.
-    helper: Option<Helper>,
+    /// Room for the log's index, without which no transaction begins.
+    index: Arc<LogIndex>,
+    /// When the writer last waited for readers to leave the log.
+    restart_tried_at: Option<Instant>,
+    /// When a log that a reader keeps was last told to the operator.
+    kept_warned_at: Option<Instant>,
+    /// What SQLite's hooks see and say.
+    guard: Arc<TransactionGuard>,
+    /// None in inline mode: there the writer copies by itself.
+    checkpointer: Option<Checkpointer>,
     lone: Arc<Lone>,
     /// Jobs of the transaction under way; kept for its allocation.
     batch: Vec<Box<dyn Job>>,
@@ -51,14 +65,40 @@ pub(crate) struct Writer {
     callers: usize,
 }
 
+/// Keeps SQLite's transaction and the engine's the same one, whatever a job does.
+///
+/// SQLite rolls a whole transaction back by itself when a read fails or memory runs out inside a statement. A job that
+/// goes on then writes outside of any transaction, where each statement commits by itself.
+#[derive(Debug, Default)]
+struct TransactionGuard {
+    /// The engine's own `COMMIT` runs: any other is turned into a rollback.
+    committing: AtomicBool,
+    /// SQLite has rolled a transaction back.
+    rolled_back: AtomicBool,
+}
+
+impl TransactionGuard {
+    fn install(conn: &mut Connection, path: &Arc<Path>) -> rusqlite::Result<Arc<Self>> {
+        let guard = Arc::new(Self::default());
+        let (asked, path) = (Arc::clone(&guard), Arc::clone(path));
+        conn.commit_hook(Some(move || {
+            !asked.committing.load(Relaxed) && !fault::planted_below(fault::GROUP_GOES_ON, &path)
+        }))?;
+        let told = Arc::clone(&guard);
+        conn.rollback_hook(Some(move || told.rolled_back.store(true, Relaxed)))?;
+        Ok(guard)
+    }
+}
+
 impl Writer {
     pub(crate) fn new(
         mut conn: Connection,
         path: &Arc<Path>,
         bounds: Bounds,
+        index: &Arc<LogIndex>,
         gauges: &Arc<Gauges>,
         stop: &Arc<Stop>,
-        helper: Option<Helper>,
+        checkpointer: Option<Checkpointer>,
     ) -> Result<Self, OpenError> {
         let log_pages = Arc::new(AtomicU32::new(0));
         let told = Arc::clone(&log_pages);
@@ -67,6 +107,8 @@ impl Writer {
             Ok(())
         }))
         .map_err(|source| OpenError::of(Arc::clone(path), source))?;
+        let guard = TransactionGuard::install(&mut conn, path)
+            .map_err(|source| OpenError::of(Arc::clone(path), source))?;
         let (path, gauges, stop) = (Arc::clone(path), Arc::clone(gauges), Arc::clone(stop));
         let batch = Vec::with_capacity(bounds.batch_jobs_max);
         let watch = Watch::default();
@@ -79,7 +121,11 @@ impl Writer {
             stop,
             log_pages,
             watch,
-            helper,
+            index: Arc::clone(index),
+            restart_tried_at: None,
+            kept_warned_at: None,
+            guard,
+            checkpointer,
             lone,
             batch,
             careful: 0,
@@ -132,24 +178,42 @@ impl Writer {
     /// failed sync the log stays: it may say less than it seems to, and only a fresh start reads it from
     /// the disk.
     pub(crate) fn close(mut self) {
-        if let Some(helper) = self.helper.take() {
-            helper.join();
+        if let Some(checkpointer) = self.checkpointer.take() {
+            checkpointer.join();
         }
         if self.stop.cause().is_some() {
             return;
         }
         match checkpoint::copy(&self.conn, &self.path, CheckpointMode::TRUNCATE) {
-            Ok(Copied::Pages(_)) => self.remove_log_at_close(),
+            Ok(Copied::Pages { .. }) => self.remove_log_at_close(),
             Ok(Copied::NotNow) => tracing::warn!("the log is in use elsewhere and stays"),
             Err(error) => tracing::warn!(%error, "the log was left for the next start"),
         }
     }
 
-    fn begin(&self) -> Result<(), StorageError> {
+    fn begin(&mut self) -> Result<(), StorageError> {
         if let Some(stopped) = self.stop.error(&self.path) {
             return Err(stopped);
         }
+        self.index.reserve(self.log_pages.load(Relaxed))?;
+        self.require_log_room()?;
+        self.guard.rolled_back.store(false, Relaxed);
         self.execute(BEGIN)
+    }
+
+    /// Refuses to add to a log at its hard bound, unless it can start over by now.
+    fn require_log_room(&mut self) -> Result<(), StorageError> {
+        if self.log_pages.load(Relaxed) < self.bounds.log_pages_max {
+            return Ok(());
+        }
+        self.shorten_log();
+        match self.log_pages.load(Relaxed) {
+            pages if pages < self.bounds.log_pages_max => Ok(()),
+            pages => {
+                let readers = log_readers::of(&self.index);
+                Err(StorageError::LogFull { path: Arc::clone(&self.path), pages, readers })
+            }
+        }
     }
 
     fn run_batch(
@@ -235,9 +299,9 @@ impl Writer {
     fn run_alone(&self, job: &mut dyn Job, within: Undo) -> Result<Ran, StorageError> {
         let name = job.name();
         let (ran, trouble) = scene::within(&self.path, || job.run(&self.conn, within));
-        // SQLite gives up the whole transaction when it runs out of space or the disk fails in the
+        // SQLite gives up the whole transaction when it runs out of memory or a read fails in the
         // middle of a statement; what looks like one job's error is then everybody's.
-        if self.conn.is_autocommit() {
+        if self.conn.is_autocommit() || self.guard.rolled_back.load(Relaxed) {
             let unexplained = || StorageError::RolledBack { path: Arc::clone(&self.path), name };
             return Err(trouble.unwrap_or_else(unexplained));
         }
@@ -249,14 +313,16 @@ impl Writer {
         for job in &self.batch {
             fault::point_of(job.name(), "before_commit");
         }
+        self.guard.committing.store(true, Relaxed);
         let committed = self.execute(COMMIT);
+        self.guard.committing.store(false, Relaxed);
         if let Err(error) = committed {
             self.roll_back();
             return Err(match error.aftermath() {
                 Aftermath::GoOn => error,
                 Aftermath::Stop => {
                     let cause = self.stop.set(&error);
-                    StorageError::Stopped { path: Arc::clone(&self.path), cause }
+                    StorageError::OutcomeUnknown { path: Arc::clone(&self.path), cause }
                 }
             });
         }
@@ -290,13 +356,13 @@ impl Writer {
 
     /// Has the second connection copy when that is due; true when the writer itself should.
     pub(crate) fn log_is_long(&mut self) -> bool {
-        match (self.due(), &self.helper) {
+        match (self.due(), &self.checkpointer) {
             (Due::Nothing, _) => false,
-            (Due::Beside, Some(helper)) => {
-                helper.wish();
+            (Due::Beside, Some(checkpointer)) => {
+                checkpointer.request();
                 false
             }
-            (Due::Beside, None) | (Due::Between | Due::Alone, _) => true,
+            (Due::Beside, None) | (Due::Between | Due::Restart, _) => true,
         }
     }
 
@@ -304,25 +370,83 @@ impl Writer {
         if self.stop.cause().is_some() {
             return Due::Nothing;
         }
-        let copied = self.helper.as_ref().map_or(0, Helper::copied);
-        self.watch.after(self.log_pages.load(Relaxed), copied, &self.bounds)
+        if fault::bug(fault::WAIT_FOR_READERS) && self.log_pages.load(Relaxed) >= self.bounds.wal_pages_max {
+            return Due::Restart;
+        }
+        let copied = self.checkpointer.as_ref().map_or(0, Checkpointer::copied_pages);
+        self.watch.after(self.log_pages.load(Relaxed), copied, self.restart_try(), &self.bounds)
+    }
+
+    fn restart_try(&self) -> RestartTry {
+        RestartTry::after(self.restart_tried_at.map(|at| at.elapsed()))
     }
 
     pub(crate) fn shorten_log(&mut self) {
-        let (mode, _turn) = match (self.due(), &self.helper) {
-            (Due::Nothing, _) => return,
-            (Due::Beside, Some(helper)) => return helper.wish(),
-            (Due::Beside, None) | (Due::Between, _) => (CheckpointMode::PASSIVE, None),
-            (Due::Alone, helper) => (CheckpointMode::RESTART, helper.as_ref().map(Helper::rest)),
+        self.warn_of_kept_log();
+        match (self.due(), &self.checkpointer) {
+            (Due::Nothing, _) => {}
+            (Due::Beside, Some(checkpointer)) => checkpointer.request(),
+            (Due::Beside, None) | (Due::Between, _) => self.copy_log(),
+            (Due::Restart, _) => self.restart_log(),
+        }
+    }
+
+    /// Tells the operator, once an interval, that the log is longer than it should be, and because of which process.
+    fn warn_of_kept_log(&mut self) {
+        let pages = self.log_pages.load(Relaxed);
+        let is_news = self.kept_warned_at.is_none_or(|at| at.elapsed() >= KEPT_WARNING_INTERVAL);
+        if pages < self.bounds.wal_pages_max || !is_news {
+            return;
+        }
+        self.kept_warned_at = Some(now());
+        let readers: Vec<String> = log_readers::of(&self.index).iter().map(ToString::to_string).collect();
+        let readers =
+            if readers.is_empty() { "none that the system names".into() } else { readers.join(", ") };
+        tracing::warn!(path = %self.path.display(), pages, readers, "the log cannot start over: a reader keeps it");
+    }
+
+    /// Copies the rest of the log and waits for a moment until no reader needs it: the next transaction starts it over.
+    fn restart_log(&mut self) {
+        self.restart_tried_at = Some(now());
+        let copied = match self.checkpointer.as_ref().map(Checkpointer::pause) {
+            // While the second connection copies there is nothing to wait for yet.
+            Some(None) => return,
+            Some(Some(_paused)) => self.copy_for_restart(),
+            None => self.copy_for_restart(),
         };
-        match checkpoint::copy(&self.conn, &self.path, mode) {
-            Ok(Copied::Pages(_)) => {
-                self.gauges.checkpoints_between.fetch_add(1, Relaxed);
-                self.watch.copied();
+        match copied {
+            Ok(Copied::Pages { logged, copied }) if copied == logged => {
+                self.log_pages.store(0, Relaxed);
+                self.note_copied();
             }
+            Ok(Copied::Pages { .. } | Copied::NotNow) => {}
+            Err(error) => checkpoint::met(&error, &self.stop),
+        }
+    }
+
+    fn copy_for_restart(&self) -> Result<Copied, StorageError> {
+        let patient = fault::bug(fault::WAIT_FOR_READERS);
+        self.set_busy_wait(if patient { self.bounds.busy_wait } else { RESTART_WAIT })?;
+        let copied = checkpoint::copy(&self.conn, &self.path, CheckpointMode::RESTART);
+        self.set_busy_wait(self.bounds.busy_wait)?;
+        copied
+    }
+
+    fn set_busy_wait(&self, wait: Duration) -> Result<(), StorageError> {
+        self.conn.busy_timeout(wait).map_err(|source| StorageError::of(Arc::clone(&self.path), source))
+    }
+
+    fn copy_log(&mut self) {
+        match checkpoint::copy(&self.conn, &self.path, CheckpointMode::PASSIVE) {
+            Ok(Copied::Pages { .. }) => self.note_copied(),
             Ok(Copied::NotNow) => {}
             Err(error) => checkpoint::met(&error, &self.stop),
         }
+    }
+
+    fn note_copied(&mut self) {
+        self.gauges.checkpoints_between.fetch_add(1, Relaxed);
+        self.watch.copied();
     }
 
     /// Open keeps SQLite from touching the log at close; now that it is empty it may go.

@@ -54,6 +54,11 @@ impl Home {
         Ok(Self { binary, folder: tempfile::Builder::new().prefix("pr-").tempdir()? })
     }
 
+    /// What is started from now on is of this binary.
+    pub fn switch_to(&mut self, binary: Binary) {
+        self.binary = binary;
+    }
+
     /// The folder `--home` names.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("home")
@@ -104,6 +109,37 @@ impl Home {
         Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
     }
 
+    /// Starts a command whose disk refuses, with EIO, to sync `file` from the `from`-th time on. Needs `strace`, which
+    /// holds the process as a debugger does.
+    pub fn spawn_whose_syncs_fail(&self, file: &Path, from: u32, args: &[&str]) -> std::io::Result<Process> {
+        let mut command = self.environed(Command::new("strace"));
+        // -D: the command itself is the child, with its own id, signals and exit code.
+        command.args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-P"]).arg(file);
+        command.args(["-e", &format!("inject=fdatasync:error=EIO:when={from}+")]);
+        command.arg(self.binary.path()).args(args);
+        Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
+    }
+
+    /// Starts a command whose system calls are written to `file`, one a line. Needs `strace`.
+    pub fn spawn_traced(&self, file: &Path, args: &[&str]) -> std::io::Result<Process> {
+        let mut command = self.environed(Command::new("strace"));
+        command.args(["-D", "-f", "-qq", "-o"]).arg(file).arg(self.binary.path()).args(args);
+        Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
+    }
+
+    /// Starts `up` with its writes to sockets and its syncs traced into a file, each with the path or socket it is about.
+    pub fn spawn_with_syncs_traced(&self, trace: &Path, args: &[String]) -> std::io::Result<Process> {
+        let mut command = self.environed(Command::new("strace"));
+        let calls = "trace=fsync,fdatasync,sync_file_range,write,writev,sendto,sendmsg";
+        command.args(["-f", "-y", "-s", "160", "-e", calls, "-o"]).arg(trace).arg(self.binary.path());
+        command
+            .args(["up", "--json", "--home"])
+            .arg(self.path())
+            .args(["--listen", "127.0.0.1:0"])
+            .args(args);
+        Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
+    }
+
     /// Runs one command with a terminal as its output, as a person does; what the terminal showed.
     pub fn terminal(&self, line: &str) -> Result<String, CliError> {
         let mut command = self.environed(Command::new("script"));
@@ -130,6 +166,7 @@ impl Home {
             .env("POSTRIDER_HOME", self.path())
             .env("HOME", self.folder.path())
             .env("XDG_RUNTIME_DIR", self.folder.path())
+            .env("XDG_CONFIG_HOME", self.folder.path().join(".config"))
             .current_dir(self.folder.path());
         command
     }

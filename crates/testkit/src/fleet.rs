@@ -10,10 +10,13 @@ pub mod brokers;
 mod caller;
 pub mod chat;
 pub mod daemon;
+pub mod disk;
 pub mod hostile;
+pub mod pressure;
 pub mod races;
 pub mod relays;
 mod servers;
+pub mod upgrade;
 
 use crate::bin::CliError;
 use crate::kills::KillsError;

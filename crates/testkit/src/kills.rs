@@ -177,7 +177,12 @@ impl Planted {
         match self {
             Self::Nothing => Vec::new(),
             Self::AnswerBefore(commit) => {
-                vec![format!("bug:{}:{}", sqlite::fault::ANSWER_BEFORE_COMMIT, commit.job())]
+                let early = format!("bug:{}:{}", sqlite::fault::ANSWER_BEFORE_COMMIT, commit.job());
+                match commit {
+                    // The mark of receipt would bring back mail that was acknowledged too early.
+                    Commit::Inbox => vec![early, "bug:daemon.mark_of_receipt_untold".to_owned()],
+                    Commit::Outbox | Commit::Ledger => vec![early],
+                }
             }
         }
     }

@@ -98,6 +98,59 @@ impl Private {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// A second server that streams from this one under `name`: made from a copy, and started. No commit waits for it
+    /// before [`Self::set`] says so.
+    pub fn standby(&self, name: &str) -> Result<Self, StartError> {
+        let cluster = Cluster::empty()?;
+        let source = format!("host=127.0.0.1 port={} user=postgres application_name={name}", self.port);
+        let output = cluster
+            .command("pg_basebackup")
+            .arg("--pgdata")
+            .arg(cluster.data())
+            .args([
+                "--write-recovery-conf",
+                "--wal-method=stream",
+                "--checkpoint=fast",
+                "--no-sync",
+                "--dbname",
+            ])
+            .arg(&source)
+            .output()?;
+        binaries::succeeded("pg_basebackup", &output)?;
+        let port = port::free()?;
+        let server = cluster.serve_until(port, "database system is ready to accept read-only connections")?;
+        let standby = Self { server, cluster, port };
+        wait_for("the standby to stream", START_BOUND, || {
+            let streams = format!(
+                "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_stat_replication WHERE application_name = '{name}' \
+                 AND state = 'streaming') THEN RAISE 'not yet'; END IF; END $$"
+            );
+            self.execute("postgres", &streams).ok()
+        })?;
+        Ok(standby)
+    }
+
+    /// Changes a setting of the running server, for its sessions too.
+    pub fn set(&self, setting: &str, value: &str) -> Result<(), StartError> {
+        self.execute("postgres", &format!("ALTER SYSTEM SET {setting} = '{value}'"))?;
+        self.execute("postgres", "SELECT pg_reload_conf()")
+    }
+
+    /// A standby stops hearing from its source: what is committed there from now on it does not have.
+    pub fn stop_streaming(&self) -> Result<(), StartError> {
+        self.set("primary_conninfo", "")?;
+        wait_for("the standby to stop streaming", START_BOUND, || {
+            let ended = "DO $$ BEGIN IF EXISTS (SELECT FROM pg_stat_wal_receiver) THEN RAISE 'not yet'; END IF; END $$";
+            self.execute("postgres", ended).ok()
+        })?;
+        Ok(())
+    }
+
+    /// A standby becomes a server of its own; done when it takes writes.
+    pub fn promote(&self) -> Result<(), StartError> {
+        self.execute("postgres", "SELECT pg_promote()")
+    }
+
     /// kill -9 of the server's first process; the others notice and end.
     pub fn kill9(&mut self) {
         self.server.kill9();
@@ -145,14 +198,18 @@ impl Drop for Private {
 }
 
 impl Cluster {
-    fn create() -> Result<Self, StartError> {
+    fn empty() -> Result<Self, StartError> {
         let binaries = Binaries::find().ok_or(StartError::NotInstalled)?;
         let account = Account::for_server()?;
         let folder = tempfile::Builder::new().prefix("postrider-pg-").tempdir()?;
         if let Some(account) = &account {
             std::os::unix::fs::chown(folder.path(), Some(account.user), Some(account.group))?;
         }
-        let cluster = Self { binaries, account, folder };
+        Ok(Self { binaries, account, folder })
+    }
+
+    fn create() -> Result<Self, StartError> {
+        let cluster = Self::empty()?;
         let output = cluster
             .command("initdb")
             .arg("--pgdata")
@@ -165,6 +222,10 @@ impl Cluster {
     }
 
     fn serve(&self, port: u16) -> Result<Process, StartError> {
+        self.serve_until(port, "database system is ready to accept connections")
+    }
+
+    fn serve_until(&self, port: u16, ready: &str) -> Result<Process, StartError> {
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.data());
         let settings = [
@@ -172,7 +233,6 @@ impl Cluster {
             format!("port={port}"),
             format!("unix_socket_directories={}", self.folder.path().display()),
             "fsync=on".to_owned(),
-            "synchronous_commit=on".to_owned(),
             "max_connections=200".to_owned(),
             "shared_buffers=64MB".to_owned(),
             "logging_collector=off".to_owned(),
@@ -184,9 +244,7 @@ impl Cluster {
         }
         let orphaned = Orphaned::Reaped { folder: self.folder.path().to_owned() };
         let server = Process::spawn(command, b"", &orphaned)?;
-        server.line(Channel::Stderr, "PostgreSQL to be ready", START_BOUND, |line| {
-            line.contains("database system is ready to accept connections")
-        })?;
+        server.line(Channel::Stderr, "PostgreSQL to be ready", START_BOUND, |line| line.contains(ready))?;
         Ok(server)
     }
 

@@ -35,3 +35,8 @@ pub fn wait_for<T>(
         std::thread::sleep(PAUSE);
     }
 }
+
+/// Lets time pass, for a measurement that counts what happens meanwhile. Never to wait for something.
+pub(crate) fn let_pass(span: Duration) {
+    std::thread::sleep(span);
+}

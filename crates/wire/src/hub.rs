@@ -22,5 +22,7 @@ pub use work::{NewProgress, NewTask, NewTokenEvent, StatusSync, TaskPatch, TaskS
 pub const INSTANCE_HEADER: &str = "postrider-instance";
 /// `true` on an answer that was given before.
 pub const REPLAYED_HEADER: &str = "idempotency-replayed";
+/// The instant of the change that an answer tells of, to the microsecond: `If-Unmodified-Since` with it finds that change.
+pub const CHANGED_AT_HEADER: &str = "postrider-changed-at";
 /// When the request of a key was first made, in the hub's own time.
 pub const CREATED_HEADER: &str = "idempotency-created";

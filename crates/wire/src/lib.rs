@@ -10,6 +10,7 @@ pub mod auth;
 pub mod chat;
 pub mod direct;
 pub mod error;
+pub mod health;
 pub mod hub;
 mod json_text;
 pub mod link;

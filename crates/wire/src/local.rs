@@ -17,8 +17,8 @@ use crate::text;
 pub use explain::{ExplainedCopy, ExplainedTurn, Explanation};
 pub use operate::{
     AbortAnswer, AbortRequest, AgentAnswer, AgentRequest, JoinAnswer, JoinRequest, MeshList, MessageLife,
-    OutboxInspection, OutboxPage, RequeueAnswer, RequeueRequest, RotateAnswer, SeenAnswer, SeenRequest,
-    ShutdownAnswer, TopicPostRequest, Version,
+    OutboxInspection, OutboxPage, PruneAnswer, PruneRequest, PrunedPayloads, RequeueAnswer, RequeueRequest,
+    RotateAnswer, SeenAnswer, SeenRequest, ShutdownAnswer, TopicPostRequest, Version,
 };
 pub use turns::{
     TurnAnswer, TurnEnd, TurnEnded, TurnExtend, TurnInterrupt, TurnPage, TurnReplied, TurnReply, TurnRequest,
@@ -267,6 +267,15 @@ pub struct OutboxItem {
     /// The row that took its place.
     #[serde(default)]
     pub superseded_by: Option<String>,
+    /// Who retired it: operator, session or policy.
+    #[serde(default)]
+    pub aborted_by: Option<String>,
+    /// When it was retired.
+    #[serde(with = "text::option", default)]
+    pub aborted_at: Option<Timestamp>,
+    /// When the broker's acceptance became known after the row had ended here.
+    #[serde(with = "text::option", default)]
+    pub late_ack_at: Option<Timestamp>,
 }
 
 /// `GET /v1/health`
@@ -287,6 +296,37 @@ pub struct Health {
     /// What needs a person, in sentences; empty when all is well.
     #[serde(default)]
     pub problems: Vec<String>,
+    /// Stores of this process that take no write until it starts anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped_stores: Vec<StoppedStore>,
+}
+
+/// `GET /readyz`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// `ready`; a process that is not answers 503 with the reason.
+    pub status: String,
+}
+
+/// A store that takes no write until its process starts anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoppedStore {
+    /// Its name, such as `mailbox of mesh home`.
+    pub store: String,
+    /// Its file.
+    pub file: String,
+    /// The storage error that stopped it.
+    pub cause: String,
+}
+
+impl StoppedStore {
+    /// The sentence about it in [`Health::problems`].
+    pub fn problem(&self) -> String {
+        format!(
+            "the {} has stopped after a storage error ({}); the process ends by itself",
+            self.store, self.cause
+        )
+    }
 }
 
 /// One mesh as its daemon sees it.
@@ -317,6 +357,21 @@ pub struct MeshHealth {
     pub inbox_unread: u64,
     /// All rows.
     pub inbox_total: u64,
+    /// What happened that a person should know, while it is recent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
+}
+
+/// Something that happened to a mesh's files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// What, as one word that scripts match: `inbox_went_back` or `ledger_went_back`.
+    pub check: String,
+    /// What, in a sentence.
+    pub message: String,
+    /// What it means; a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
 }
 
 /// Rows of an outbox by state.

@@ -2,10 +2,12 @@
 
 mod explain;
 
-use model::relay::Answer;
-use model::{ErrorCode, Timestamp};
+use model::relay::{Answer, CommittedRequest, KeyAnswer};
+use model::{ClientMessageId, ErrorCode, Fingerprint, Timestamp, hub};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::local::SendRequest;
 
 pub use explain::{RelayExplained, RelayFound, RelayStep};
 
@@ -23,6 +25,10 @@ pub const SESSION_HEADER: &str = "statehub-session";
 pub const PRINCIPAL_HEADER: &str = "statehub-principal";
 /// The local credential of a relay that lends its own.
 pub const LOCAL_TOKEN_HEADER: &str = "statehub-relay-token";
+/// Where a hub serves its records, whatever address a relay reaches it by.
+const HUB_BASE: &str = "/hub";
+/// The hub's messages: what is recorded of one is the message's own fingerprint.
+const MESSAGES_PATH: &str = "/hub/messages";
 /// The status of a write that was sent on, whose answer did not come, and that is not kept.
 pub const UNKNOWN_AFTER_SEND: u16 = 504;
 
@@ -86,6 +92,56 @@ pub struct QueuedReceipt {
 pub struct KeyStatus {
     /// `committed`, `retired`, `absent` or `unknown`.
     pub state: String,
+    /// Of the request that was committed under it. Upstreams that do not say so are older, or not ours.
+    #[serde(default)]
+    pub fingerprint: Option<String>,
+    /// When that was recorded, in the upstream's time.
+    #[serde(default)]
+    pub recorded_at: Option<String>,
+}
+
+impl KeyStatus {
+    /// As the rules need it.
+    pub fn answer(&self) -> KeyAnswer {
+        let named = self.fingerprint.as_deref().and_then(|text| text.parse().ok());
+        let recorded_at = self.recorded_at.as_deref().and_then(|at| at.parse().ok());
+        match self.state.as_str() {
+            "committed" => {
+                KeyAnswer::Committed(named.map(|fingerprint| CommittedRequest { fingerprint, recorded_at }))
+            }
+            "retired" => KeyAnswer::Retired,
+            _ => KeyAnswer::Unknown,
+        }
+    }
+}
+
+/// What a hub records of a write that is sent to it: its own form of the path, and a message's own fingerprint.
+/// Nothing for a body that no hub takes.
+pub fn hub_fingerprint(method: &str, path: &str, query: Option<&str>, body: &[u8]) -> Option<Fingerprint> {
+    let path = hub::canonical_path(&format!("{HUB_BASE}{path}"));
+    if method == "POST" && path.trim_end_matches('/') == MESSAGES_PATH {
+        let id: ClientMessageId = "any".parse().ok()?;
+        let request: SendRequest = serde_json::from_slice(body).ok()?;
+        let draft = request.into_fields(id).ok()?.into_draft(Timestamp::default()).ok()?;
+        return Some(Fingerprint::of(&draft));
+    }
+    let value = serde_json::from_slice(body).ok()?;
+    Some(hub::request_fingerprint(method, &path, query, Some(&value)))
+}
+
+/// The versions of records that an answer about a batch names: those it made, or those that stood in its way.
+pub fn versions_of(said: &Value) -> Vec<(String, String)> {
+    let lists = [(said.get("tasks"), "version"), (said.get("refused"), "current_version")];
+    let named = |record: &Value, name: &str| {
+        let id = record.get("id")?.as_str()?.to_owned();
+        Some((id, format!("\"{}\"", record.get(name)?.as_u64()?)))
+    };
+    let of = |(list, name): (Option<&Value>, &'static str)| {
+        let records = list.and_then(Value::as_array).cloned().unwrap_or_default();
+        // One that cannot be read makes the whole list unreadable.
+        records.iter().map(|record| named(record, name)).collect::<Option<Vec<_>>>().unwrap_or_default()
+    };
+    lists.into_iter().flat_map(of).collect()
 }
 
 /// How a relay stands.
@@ -109,8 +165,14 @@ pub struct RelayStatus {
     pub paused: Option<String>,
     /// Where a damaged outbox was set aside.
     pub set_aside: Option<String>,
+    /// What became of an outbox that went back to an older copy, while that is recent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub went_back: Option<String>,
     /// Why nothing is stored, when only live traffic passes.
     pub forward_only: Option<String>,
+    /// The storage error after which nothing is stored until the relay starts anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// Envelopes that wait or are on the wire.
     pub queued: u64,
     /// Of them: no byte left.
@@ -307,6 +369,27 @@ mod tests {
             (302, None, Answer::Refused),
         ] {
             assert_eq!(answer_of(status, code), expected, "{status} {code:?}");
+        }
+    }
+
+    #[test]
+    fn the_versions_of_a_batch_are_read_whole_or_not_at_all() {
+        let of = |text: &str| versions_of(&serde_json::from_str(text).unwrap());
+        let pair = |id: &str, tag: &str| (id.to_owned(), tag.to_owned());
+        for (text, expected) in [
+            (
+                r#"{"tasks":[{"id":"a","version":2},{"id":"b","version":7}]}"#,
+                vec![pair("a", "\"2\""), pair("b", "\"7\"")],
+            ),
+            (
+                r#"{"error":"state_conflict","refused":[{"id":"a","current_version":3}]}"#,
+                vec![pair("a", "\"3\"")],
+            ),
+            (r#"{"refused":[{"id":"a","current_version":3},{"id":"b","error":"not_found"}]}"#, vec![]),
+            (r#"{"tasks":"many"}"#, vec![]),
+            ("[]", vec![]),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
         }
     }
 

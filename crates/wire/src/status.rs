@@ -35,7 +35,6 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         | ErrorCode::RowInflight
         | ErrorCode::RowAborted
         | ErrorCode::AlreadyAccepted
-        | ErrorCode::OutcomeUnknown
         | ErrorCode::IdAmbiguous
         | ErrorCode::NameTaken
         | ErrorCode::NodeNameTaken
@@ -69,6 +68,8 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         ErrorCode::Internal => 500,
         ErrorCode::StorageBusy
         | ErrorCode::StorageStopped
+        | ErrorCode::LogFull
+        | ErrorCode::OutcomeUnknown
         | ErrorCode::BrokerUnreachable
         | ErrorCode::DaemonNotRunning
         | ErrorCode::MeshParked
@@ -82,6 +83,10 @@ pub const fn http_status(code: ErrorCode) -> u16 {
         ErrorCode::InsufficientStorage => 507,
     }
 }
+
+/// The status of `outcome_unknown` for an operator's act on a row: a conflict with the row's state, where the same code
+/// for a send is an error of the store.
+pub const UNKNOWN_TO_OPERATOR: u16 = 409;
 
 /// The code a peer's answer means: its own when we know it, else the one its status stands for.
 /// A newer peer may use codes we do not know; their class must still be right.

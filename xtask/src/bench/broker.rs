@@ -5,14 +5,15 @@
 //! row says, in this run, in turn, round by round. A ratio is the median of the rounds' own ratios: what slows
 //! the machine for some seconds slows both sides.
 
-mod books;
+mod builds;
 mod growth;
 mod postgres;
 mod redis;
 
 use super::{Bar, Measured, Request, Row, Table, callers, measuring, memory_mib, syncs_per_second};
 use anyhow::Context;
-use books::Books;
+use callers::with_cpu;
+use ledger_rounds::{Books, FAN_OUT};
 use postgres::Statements;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -20,14 +21,13 @@ use testkit::postgres::Private as PrivatePostgres;
 use testkit::redis::Private as PrivateRedis;
 use tokio::runtime::Runtime;
 
+pub(super) use builds::against;
 pub(super) use redis::make_durable;
 
 /// Odd, so that a median is a measured value.
 const ROUNDS: u64 = 5;
 const QUICK_ROUNDS: u64 = 1;
 const CALLERS: [usize; 2] = [64, 1];
-/// Recipients of every message.
-const FAN_OUT: usize = 10;
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,8 +105,8 @@ fn measure(runtime: &Runtime, request: &Request<'_>) -> anyhow::Result<Rounds> {
             for side in Side::ALL {
                 let measured = runtime.block_on(async {
                     match side {
-                        Side::Sqlite => sqlite.round(callers).await,
-                        Side::Postgres => product.round(callers).await,
+                        Side::Sqlite => with_cpu(sqlite.round(callers)).await,
+                        Side::Postgres => with_cpu(product.round(callers)).await,
                         Side::RedisLua => redis::round(&cache.url(), redis::PLAIN, callers).await,
                         Side::RedisFanned => redis::round(&cache.url(), redis::FANNED, callers).await,
                         Side::Batch => peer.batched(callers).await,

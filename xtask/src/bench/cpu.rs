@@ -2,9 +2,26 @@
 
 use std::collections::HashMap;
 use std::time::Duration;
+use testkit::wait_for;
 
 /// The kernel counts in these.
 const TICK: Duration = Duration::from_millis(10);
+/// Looks in a row, some ticks in all, without a further tick.
+const IDLE_LOOKS: u32 = 6;
+/// Upkeep that takes longer belongs to the next round too.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Waits until this process and everything it started is idle: what a side left to be done behind its round is not to
+/// fall on the next side.
+pub fn settle() {
+    let (mut before, mut looks) = (spent(), 0);
+    let _still_busy = wait_for("idle processes", SETTLED, || {
+        let now = spent();
+        looks = if now == before { looks + 1 } else { 0 };
+        before = now;
+        (looks >= IDLE_LOOKS).then_some(())
+    });
+}
 
 /// What this process and everything it started has used so far, where the system tells.
 pub fn spent() -> Option<Duration> {

@@ -8,6 +8,7 @@
 //! Each side begins with memory at hand: those who write most would else wait for what a virtual machine's host has not
 //! given yet.
 
+mod builds;
 mod door;
 mod growth;
 mod place;
@@ -31,6 +32,8 @@ const ROUNDS: u64 = 5;
 const QUICK_ROUNDS: u64 = 1;
 /// Callers and bytes of a body.
 const LOADS: [(usize, usize); 4] = [(64, 256), (16, 256), (1, 256), (64, 4096)];
+
+pub use builds::against;
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +71,7 @@ impl Side {
     }
 }
 
+/// Callers and bytes of a body.
 type Load = (usize, usize);
 type Rounds = BTreeMap<(Side, Load), Vec<Measured>>;
 
@@ -75,7 +79,7 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Table> {
     let runtime = runtime()?;
     let mut table = Table::default();
     same_disk(request.folder()?.path())?;
-    let mut place = Place::open(request)?;
+    let mut place = Place::open(request.binary()?)?;
     let nats = nats::Server::start(request);
     let redis = testkit::redis::Private::start()?;
     super::broker::make_durable(&redis)?;

@@ -1,6 +1,6 @@
 //! `bench limits`: the floor under every durable figure.
 
-use super::{Bar, Measured, Request, Row, Table};
+use super::{Bar, Measured, Request, Row, Table, median};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -61,16 +61,6 @@ pub fn syncs(folder: &Path) -> std::io::Result<Measured> {
     Ok(Measured::of(waits_us, watch.elapsed()))
 }
 
-/// The middle one of an odd number of measured values.
-///
-/// # Panics
-/// Without any value.
-pub fn median(values: &mut [f64]) -> f64 {
-    assert!(!values.is_empty(), "a median needs at least one value");
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn rate(path: &Path, place: Place) -> std::io::Result<f64> {
     let file = File::options().create(true).truncate(true).write(true).open(path)?;
     if let Place::Inside = place {
@@ -89,15 +79,4 @@ fn rate(path: &Path, place: Place) -> std::io::Result<f64> {
         written += 1;
     }
     Ok(written as f64 / watch.elapsed().as_secs_f64())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    fn the_median_is_the_middle_value_whatever_the_order() {
-        assert!((median(&mut [9.0, 1.0, 5.0]) - 5.0).abs() < f64::EPSILON);
-        assert!((median(&mut [2.0]) - 2.0).abs() < f64::EPSILON);
-    }
 }

@@ -68,7 +68,8 @@ impl Row {
 }
 
 impl Bar {
-    fn is_met_by(self, ratio: f64) -> bool {
+    /// True when the ratio keeps within it.
+    pub fn is_met_by(self, ratio: f64) -> bool {
         match self {
             Self::AtLeast(least) => ratio >= least,
             Self::AtMost(most) => ratio <= most,
@@ -76,12 +77,28 @@ impl Bar {
         }
     }
 
-    fn words(self, ratio: f64) -> String {
-        let verdict = if self.is_met_by(ratio) { "met" } else { "**missed**" };
+    /// The limit, in words; empty for none.
+    pub fn limit(self) -> String {
         match self {
-            Self::AtLeast(least) => format!("at least {least}: {verdict}"),
-            Self::AtMost(most) => format!("at most {most}: {verdict}"),
+            Self::AtLeast(least) => format!("at least {least}"),
+            Self::AtMost(most) => format!("at most {most}"),
             Self::Told => String::new(),
+        }
+    }
+
+    /// Whether the ratio keeps within it, in words; empty without a limit.
+    pub fn verdict(self, ratio: f64) -> &'static str {
+        match self {
+            Self::Told => "",
+            _ if self.is_met_by(ratio) => "met",
+            _ => "**missed**",
+        }
+    }
+
+    fn words(self, ratio: f64) -> String {
+        match self.verdict(ratio) {
+            "" => String::new(),
+            verdict => format!("{}: {verdict}", self.limit()),
         }
     }
 }
@@ -121,7 +138,7 @@ impl Table {
 }
 
 /// Three digits are what a benchmark on a shared machine can mean.
-fn figure(value: f64) -> String {
+pub(super) fn figure(value: f64) -> String {
     match value.abs() {
         0.0..10.0 => format!("{value:.2}"),
         10.0..100.0 => format!("{value:.1}"),

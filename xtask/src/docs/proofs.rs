@@ -13,6 +13,9 @@ writes it to the page beside this one; it ends with 1 when something was lost or
 or when a planted bug went unnoticed. `--seed` replays a run, `--scale` sets how much of it. `cargo xtask soak` runs
 them again and again with new seeds.
 
+A page names its commit and the crates it covers. It is old when one of those crates was changed by a commit that is not
+in the history of the page's; `cargo xtask tidy` lists the old pages, `cargo xtask prove --stale` runs just their proofs.
+
 What the history checker judges, with the numbers it reports by:
 
 | | must hold |
@@ -25,15 +28,16 @@ What the history checker judges, with the numbers it reports by:
 Seen but never sent, or sent and refused, counts as forged. A send without an answer may have happened or not; both
 are legal, and it is counted as indeterminate.
 
-| proof | shows | usual scale |
-|---|---|---|
+| proof | shows | crates | usual scale |
+|---|---|---|---|
 ";
 
 pub(super) fn render() -> String {
     let mut page = HEAD.to_owned();
     for proof in PROOFS {
         let (name, about, scale, unit) = (proof.name, proof.about, proof.scale, proof.unit);
-        let _infallible = writeln!(page, "| [{name}]({name}.md) | {about} | {scale} {unit} |");
+        let covers = proof.covers.join(", ");
+        let _infallible = writeln!(page, "| [{name}]({name}.md) | {about} | {covers} | {scale} {unit} |");
     }
     page
 }

@@ -24,7 +24,7 @@ pub enum Taste {
 }
 
 /// Test equipment and commands have sizes like all code, but are neither production nor its tests.
-const TOOLS: &[&str] = &["testkit", "xtask"];
+const TOOLS: &[&str] = &["testkit", "ledger-rounds", "xtask"];
 
 /// All figures of `sources`.
 pub(super) fn measure(sources: &[Source]) -> Vec<Figure> {

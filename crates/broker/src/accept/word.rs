@@ -63,7 +63,7 @@ impl Word {
 
     pub(super) fn storage(error: &StorageError) -> Word {
         tracing::error!(%error, "the ledger could not take a lane");
-        Word::Refused(Refused::plain(error.code()))
+        Word::Refused(crate::broker::refused_by_store(error))
     }
 
     /// Whether what follows in the lane must wait.

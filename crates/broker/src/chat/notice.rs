@@ -124,6 +124,7 @@ async fn record(shared: &Shared, rows: &[Handed]) -> Result<(), LinkError> {
         rung: DeliveryRung::Notified,
         at,
         read_at: None,
+        place: None,
     };
     shared.ledger.ack(&Via::Broker, rows.iter().map(ack).collect()).await.map(drop)
 }

@@ -55,7 +55,7 @@ pub(crate) fn posted_to<B>(request: &Request<B>) -> Option<&str> {
 
 /// Answers a post of `caller`.
 pub(crate) async fn post(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     caller: Caller,
     mesh: &str,
     headers: &HeaderMap,
@@ -108,7 +108,7 @@ impl Shared {
 }
 
 async fn accept(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     sender: &Member,
     request: SendRequest,
     headers: &HeaderMap,
@@ -119,7 +119,7 @@ async fn accept(
     let id = key.unwrap_or_else(|| ClientMessageId::mint(now, shared.entropy.as_ref()));
     let item = Item::check(request.into_fields(id.clone())?, None, Times::of_caller(now))?;
     let words =
-        shared.accept().lane(Via::Broker, Sender { id: sender.id, name: &sender.name }, vec![Ok(item)]).await;
+        shared.accept_lane(Via::Broker, Sender { id: sender.id, name: &sender.name }, vec![Ok(item)]).await;
     let mut words = words.map_err(|error| match error {
         LinkError::Refused(refused) => Refusal::plain(refused.code()),
         LinkError::Storage(error) => storage_refused(&error),

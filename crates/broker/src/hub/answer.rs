@@ -10,7 +10,7 @@ use model::hub::Refusal as RecordRefusal;
 use net::respond::Refusal;
 use serde::Serialize;
 use serde_json::{Value, json};
-use wire::hub::{REPLAYED_HEADER, Record, WasRead};
+use wire::hub::{CHANGED_AT_HEADER, REPLAYED_HEADER, Record, WasRead};
 
 /// The answer to a write.
 pub(super) fn render(applied: &HubApplied) -> HubAnswer {
@@ -25,7 +25,8 @@ pub(super) fn render(applied: &HubApplied) -> HubAnswer {
                 .iter()
                 .map(|record| json!({"id": record.id.as_str(), "version": record.version}))
                 .collect();
-            plain(&json!({"tasks": versions}))
+            let changed_at = records.iter().map(|record| record.updated_at).max();
+            HubAnswer { changed_at, ..plain(&json!({"tasks": versions})) }
         }
         HubApplied::Read { id, read_at } => plain(&WasRead { id: id.to_string(), read_at: *read_at }),
     }
@@ -51,11 +52,16 @@ pub(super) fn shown(record: &HubRecord) -> Record {
 }
 
 fn of_record(status: StatusCode, record: &HubRecord) -> HubAnswer {
-    HubAnswer { status: status.as_u16(), etag: Some(etag(record.version)), body: bytes(&shown(record)) }
+    HubAnswer {
+        changed_at: Some(record.updated_at),
+        status: status.as_u16(),
+        etag: Some(etag(record.version)),
+        body: bytes(&shown(record)),
+    }
 }
 
 fn plain(body: &impl Serialize) -> HubAnswer {
-    HubAnswer { status: StatusCode::OK.as_u16(), etag: None, body: bytes(body) }
+    HubAnswer { changed_at: None, status: StatusCode::OK.as_u16(), etag: None, body: bytes(body) }
 }
 
 fn bytes(body: &impl Serialize) -> Vec<u8> {
@@ -75,6 +81,9 @@ pub(super) fn first(answer: HubAnswer) -> Response {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(tag) = answer.etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
         headers.insert(ETAG, tag);
+    }
+    if let Some(at) = answer.changed_at.and_then(|at| HeaderValue::from_str(&at.to_string()).ok()) {
+        headers.insert(HeaderName::from_static(CHANGED_AT_HEADER), at);
     }
     response
 }

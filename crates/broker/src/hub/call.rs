@@ -10,7 +10,9 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use http::header::{AsHeaderName, IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use ledger::{HubApplied, HubEffect, HubKey, HubKnown, HubOutcome, HubWrite, Member};
-use model::hub::{Change, KeyVerdict, Precondition, RecordId, RecordKind, look_up, request_fingerprint};
+use model::hub::{
+    Change, KeyVerdict, Precondition, RecordId, RecordKind, canonical_path, look_up, request_fingerprint,
+};
 use model::{ClientMessageId, ErrorCode, Fingerprint, MessageId, Timestamp, limits};
 use net::respond::{Refusal, read_body};
 use serde::de::DeserializeOwned;
@@ -60,7 +62,7 @@ impl Call {
             return Err(Refusal::plain(ErrorCode::TooLarge));
         }
         let body = if bytes.is_empty() { None } else { Some(model::meta::parse_canonical(&bytes)?) };
-        let path = parts.uri.path().replacen("/hub/workstreams", "/hub/workplans", 1);
+        let path = canonical_path(parts.uri.path());
         let method = parts.method.as_str().to_owned();
         let fingerprint = request_fingerprint(&method, &path, parts.uri.query(), body.as_ref());
         Ok(Call {

@@ -7,9 +7,9 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use http::StatusCode;
 use ledger::{Fence, HubKeyStatus, HubKnown};
-use model::{ClientMessageId, ErrorCode, limits};
+use model::{ClientMessageId, ErrorCode, Timestamp, limits};
 use net::respond::{self, Refusal};
-use serde_json::{Map, Value};
+use serde_json::Map;
 use utoipa::PartialSchema;
 use wire::hub::{
     Health, KeyQuery, KeyState, KeyStatus, NewDecision, NewProgress, NewTask, NewTokenEvent, NewWorkplan,
@@ -44,30 +44,42 @@ pub(super) async fn status(
     let found =
         shared.ledger.hub_key_status(caller.member.id, &key, created, fence).await.map_err(storage)?;
     let now = shared.ledger.now().await.map_err(storage)?;
-    let (state, answered) = told(&shared, &key, found);
-    let (status, etag, body) =
-        answered.map_or((None, None, None), |(status, etag, body)| (Some(status), etag, body));
-    Ok(respond::json(StatusCode::OK, &KeyStatus { key: key.to_string(), state, status, etag, body, now }))
+    Ok(respond::json(StatusCode::OK, &told(&shared, &key, found, now)))
 }
 
-type Answered = (u16, Option<String>, Option<Value>);
-
-fn told(shared: &Shared, key: &ClientMessageId, found: HubKeyStatus) -> (KeyState, Option<Answered>) {
+fn told(shared: &Shared, key: &ClientMessageId, found: HubKeyStatus, now: Timestamp) -> KeyStatus {
+    let without_answer = |state| KeyStatus {
+        key: key.to_string(),
+        state,
+        status: None,
+        etag: None,
+        body: None,
+        fingerprint: None,
+        recorded_at: None,
+        now,
+    };
     match found {
-        HubKeyStatus::Committed(HubKnown::Stored { answer, .. }) => {
-            let body = serde_json::from_slice(&answer.body).ok();
-            (KeyState::Committed, Some((answer.status, answer.etag, body)))
-        }
-        HubKeyStatus::Committed(HubKnown::Message { receipt, .. }) => {
-            let body = serde_json::to_value(messages::accepted(key, receipt)).ok();
-            (KeyState::Committed, Some((StatusCode::CREATED.as_u16(), None, body)))
-        }
+        HubKeyStatus::Committed(HubKnown::Stored { answer, fingerprint, created_at }) => KeyStatus {
+            status: Some(answer.status),
+            etag: answer.etag,
+            body: serde_json::from_slice(&answer.body).ok(),
+            fingerprint: Some(fingerprint.to_string()),
+            recorded_at: Some(created_at),
+            ..without_answer(KeyState::Committed)
+        },
+        HubKeyStatus::Committed(HubKnown::Message { receipt, fingerprint }) => KeyStatus {
+            status: Some(StatusCode::CREATED.as_u16()),
+            recorded_at: Some(receipt.accepted_at),
+            body: serde_json::to_value(messages::accepted(key, receipt)).ok(),
+            fingerprint: Some(fingerprint.to_string()),
+            ..without_answer(KeyState::Committed)
+        },
         HubKeyStatus::Committed(HubKnown::Retired) | HubKeyStatus::Retired => {
             shared.metrics.hub_keys_retired.add_one();
-            (KeyState::Retired, None)
+            without_answer(KeyState::Retired)
         }
-        HubKeyStatus::Absent => (KeyState::Absent, None),
-        HubKeyStatus::Unknown => (KeyState::Unknown, None),
+        HubKeyStatus::Absent => without_answer(KeyState::Absent),
+        HubKeyStatus::Unknown => without_answer(KeyState::Unknown),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn send(State(shared): State<Arc<Shared>>, call: Call) -> Resul
     refuse_old_copy(&shared, &call, &id, now).await?;
     let item = Item::check(request.into_fields(id.clone())?, None, Times::of_caller(now))?;
     let sender = Sender { id: call.member.id, name: &call.member.name };
-    let words = shared.accept().lane(Via::Broker, sender, vec![Ok(item)]).await;
+    let words = shared.accept_lane(Via::Broker, sender, vec![Ok(item)]).await;
     let mut words = words.map_err(|error| match error {
         LinkError::Refused(refused) => Refusal::plain(refused.code()),
         LinkError::Storage(error) => storage_refused(&error),
@@ -59,7 +59,7 @@ async fn refuse_old_copy(
     id: &ClientMessageId,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    if !is_too_old(call.created_at()?, now) {
+    if !is_too_old(call.created_at()?, shared.ledger.may_be_forgotten_upto(now)) {
         return Ok(());
     }
     let known = shared.ledger.known(call.member.id, id).await.map_err(|error| storage_refused(&error))?;

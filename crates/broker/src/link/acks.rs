@@ -22,6 +22,7 @@ pub(crate) async fn ack(ctx: &Ctx, rows: Vec<Ack>) -> Result<Vec<String>, LinkEr
             rung: ack.row.rung,
             at: ack.at,
             read_at: ack.read_at,
+            place: ack.place,
         });
         acked.extend(ctx.shared.ledger.ack(&ctx.via(), told.collect()).await?);
         // `accepted` says that nothing happened: releasing it would push the row again at once.

@@ -9,8 +9,8 @@ use net::socket::Reader;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wire::link::{
-    FEATURE_CONNECTIONS, FEATURE_DEDUPE, FEATURE_PAYLOAD, Feature, NegotiationRequest, NegotiationResponse,
-    ToBroker,
+    FEATURE_CONNECTIONS, FEATURE_DEDUPE, FEATURE_PAYLOAD, Feature, InboxWentBack, LedgerWentBack,
+    NegotiationRequest, NegotiationResponse, ToBroker,
 };
 
 use super::end::End;
@@ -67,6 +67,18 @@ impl ToNodeResponse<'_> {
             restored: self.opened.restored,
             members: self.opened.members.iter().map(member_ref).collect(),
             version: self.ctx.shared.config.version.clone(),
+            inbox_went_back: self.opened.inbox_went_back.map(|it| InboxWentBack {
+                noticed_at: it.noticed_at,
+                from: it.from,
+                to: it.to,
+                left: it.left,
+            }),
+            ledger_went_back: self.opened.ledger_went_back.clone().map(|it| LedgerWentBack {
+                noticed_at: it.noticed_at,
+                ends_at: it.ends_at,
+                upto: it.upto,
+                noticed_by: it.noticed_by,
+            }),
         }
     }
 }
@@ -81,12 +93,14 @@ fn opening(ctx: &Ctx, request: NegotiationRequest) -> LinkOpening {
         sender: row.sender,
         client_message_id: row.client_message_id,
         broker_message_id: row.broker_message_id,
+        accepted_at: row.accepted_at,
     });
     LinkOpening {
         link: ctx.link.clone(),
         inbox_epoch: request.inbox_epoch,
         members: members.collect(),
         done: done.collect(),
+        received: request.received,
     }
 }
 

@@ -142,6 +142,7 @@ impl Cargo for Mail {
                     sender_id: row.sender,
                     deliver_by: row.deliver_by,
                     read_at: row.read_at,
+                    again: row.again,
                     message,
                 }),
                 Err(error) => {

@@ -64,7 +64,7 @@ impl Frame {
         let words = match &self.name {
             Some(name) => {
                 let items = self.messages.iter().map(|raw| check(raw, name, &self.lane)).collect();
-                ctx.shared.accept().lane(ctx.via(), Sender { id: self.sender, name }, items).await?
+                ctx.shared.accept_lane(ctx.via(), Sender { id: self.sender, name }, items).await?
             }
             None => vec![Word::Refused(Refused::plain(ErrorCode::NotAtHome)); self.rows.len()],
         };
@@ -116,9 +116,18 @@ fn outcome(word: Word) -> SendOutcome {
             })
         }
         Word::Refused(refused) => {
+            let refused = for_node(refused);
             let status = wire::status::http_status(refused.code);
             SendOutcome::Refused { status, error: ErrorBody::from(refused) }
         }
         Word::NotTried => SendOutcome::NotTried,
+    }
+}
+
+/// A node sends a row again under its id whatever its fate is. Nodes of earlier versions took `outcome_unknown` for final.
+fn for_node(refused: Refused) -> Refused {
+    match refused.code {
+        ErrorCode::OutcomeUnknown => Refused::plain(ErrorCode::Unavailable),
+        _ => refused,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::{HeaderName, IF_MATCH};
+use http::header::{HeaderName, IF_MATCH, IF_UNMODIFIED_SINCE};
 use ledger::PostgresLedger;
 use model::OsEntropy;
 use net::client::{Answer, Ask, Client, ClientError};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use testkit::postgres::Database;
 use tokio::task::JoinSet;
 use wire::hub::{CREATED_HEADER, KeyState, KeyStatus};
+use wire::relay::hub_fingerprint;
 
 use crate::hub::{ALL, ask, caller, hub, post, refused, under};
 use crate::scene::{Props, Saturated, Scene};
@@ -58,6 +59,48 @@ async fn a_copy_gets_the_first_answer_byte_for_byte_also_after_later_changes() {
     assert_eq!(version(&agent, "t1").await, 2);
     let without_slash = under(ask(Method::POST, "/hub/tasks", &task("t1")), "k1");
     assert!(replayed(&agent.ask(without_slash).await.unwrap()));
+}
+
+#[tokio::test]
+async fn a_question_about_a_key_names_the_request_as_a_relay_computes_it() {
+    let (_scene, _owner, agent) = hub().await;
+    let message = json!({"to": "#a", "body": "hi", "priority": "low"});
+    for (name, method, path, body) in [
+        ("k1", Method::POST, "/tasks/", task("t1")),
+        ("k2", Method::PATCH, "/tasks/t1", json!({"status": "done"})),
+        ("k3", Method::POST, "/workstreams", json!({"id": "w1", "title": "w"})),
+        ("k4", Method::PATCH, "/workstreams/w1", json!({"title": "x"})),
+        ("k5", Method::POST, "/messages/", message),
+    ] {
+        agent.ask(under(ask(method.clone(), &format!("/hub{path}"), &body), name)).await.unwrap();
+        let status = key(&agent, name, "").await;
+        let own = hub_fingerprint(method.as_str(), path, None, body.to_string().as_bytes());
+        assert_eq!(status.fingerprint, own.map(|own| own.to_string()), "{method} {path}");
+        assert!(status.fingerprint.is_some() && status.recorded_at.is_some_and(|at| at <= status.now));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_names_the_instant_of_its_change_and_a_condition_with_it_finds_that_change() {
+    let (_scene, _owner, agent) = hub().await;
+    let sync = json!({"tasks": [{"id": "t1", "status": "done"}]});
+    let batch = || ask(Method::POST, "/hub/tasks/bulk-status-sync", &sync);
+    let mut seen = Vec::new();
+    for write in [create("t1", "k1"), done("k2"), batch()] {
+        let answer = agent.ask(write).await.unwrap();
+        let changed_at = answer.headers["postrider-changed-at"].to_str().unwrap().to_owned();
+        let task: Value = agent.get("/hub/tasks/t1").await.unwrap();
+        assert_eq!(task["updated_at"], changed_at.as_str());
+        seen.push(changed_at);
+    }
+    let since = |at: &str| batch().header(IF_UNMODIFIED_SINCE, at);
+    assert_eq!(refused(agent.ask(since(&seen[1])).await).1, "state_conflict");
+    assert!(agent.ask(since(&seen[2])).await.is_ok());
+    let copy = agent.ask(create("t1", "k1")).await.unwrap();
+    assert!(
+        replayed(&copy) && !copy.headers.contains_key("postrider-changed-at"),
+        "a copy tells of no change"
+    );
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod brokers;
 mod chat;
 mod direct;
 mod forged;
+mod hang_up;
 mod health;
 mod hostile;
 mod hub;

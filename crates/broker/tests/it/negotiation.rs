@@ -83,6 +83,7 @@ async fn rows_the_node_knows_and_the_ledger_lost_are_noticed() {
         sender: link.person,
         client_message_id: id.parse::<ClientMessageId>().unwrap(),
         broker_message_id: message,
+        accepted_at: None,
     };
     let held = vec![witness("m1", kept.broker_message_id)];
     let lost = vec![witness("m1", kept.broker_message_id), witness("m2", MessageId::from_bytes([7; 16]))];

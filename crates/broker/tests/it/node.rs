@@ -295,6 +295,7 @@ impl Link {
             row: AckRef { id: row.message.id, recipient: row.recipient, rung },
             at: Timestamp::from_micros(1_798_761_600_000_001),
             read_at,
+            place: None,
         });
         self.say(ToBroker::Ack(Rows { rows: rows.collect() })).await;
         self.await_frame(|frame| match frame {

@@ -112,6 +112,7 @@ impl Scene {
             limiter.unwrap_or_else(|| Arc::new(MemoryLimiter::new(budgets, clock.clone(), counters.clone())));
         let parts = Parts {
             ledger: ledger.clone(),
+            stores: sqlite::Stores::default(),
             limiter,
             limiter_counters: counters,
             budgets,

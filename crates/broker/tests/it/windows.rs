@@ -146,7 +146,8 @@ async fn an_ack_of_a_strangers_row_changes_nothing() {
     let mail = tom.mail().await;
     let row = AckRef { id: mail[0].message.id, recipient: mail[0].recipient, rung: DeliveryRung::Processed };
     let at = mail[0].message.created_at;
-    eve.say(ToBroker::Ack(Rows { rows: vec![wire::link::Ack { row, at, read_at: None }] })).await;
+    eve.say(ToBroker::Ack(Rows { rows: vec![wire::link::Ack { row, at, read_at: None, place: None }] }))
+        .await;
     eve.ask::<serde_json::Value>(wire::ask::Question::Members).await.unwrap();
     drop(tom);
     assert_eq!(node.link().await.mail().await[0].message.id, mail[0].message.id);

@@ -206,7 +206,15 @@ impl Parts {
             told.attempts = Some(row.attempts);
             told.last_error = row.last_error.clone();
             told.next_attempt_at = row.next_attempt_at;
-            if let OutboxState::Done { receipt } = &row.state {
+            told.late_ack_at = row.late_ack_at;
+            let receipt = match &row.state {
+                OutboxState::Done { receipt } => Some(*receipt),
+                OutboxState::Pending
+                | OutboxState::Inflight { .. }
+                | OutboxState::Dead { .. }
+                | OutboxState::Aborted { .. } => row.late_receipt,
+            };
+            if let Some(receipt) = receipt {
                 told.message_id = Some(receipt.broker_message_id.to_string());
                 told.history_id = Some(receipt.history_id);
             }

@@ -38,6 +38,7 @@ fn row(state: OutboxState) -> OutboxRow {
         outcome_settled_at: None,
         scrubbed_at: None,
         held_until: None,
+        late_receipt: None,
         told_message: None,
     }
 }

@@ -1,7 +1,7 @@
 //! What is said about a message: the sentence, the reason, what happens next and what helps.
 
 use mailbox::OutboxRow;
-use model::outbox::{OutboxState, Outcome};
+use model::outbox::{AbortedBy, BrokerReceipt, OutboxState, Outcome};
 use model::receipt::{Ended, Standing};
 use model::turn::{TurnMark, TurnOutcome, TurnState};
 use model::{DeliveryRung, Rung};
@@ -107,13 +107,20 @@ impl Parts {
                 told.next = outcome_sentence(*outcome).to_owned();
                 told.fix = vec![format!("postrider daemon outbox requeue --id {}", row.row)];
             }
-            OutboxState::Aborted { outcome, successor, .. } => {
+            OutboxState::Aborted { by, outcome, successor } => {
                 told.outcome = Some(outcome.to_string());
                 told.superseded_by = successor.map(|row| row.to_string());
-                told.sentence = "aborted: a person retired it; its id stays used".to_owned();
-                told.next = match successor {
-                    Some(row) => format!("Row {row} took its place. {}", outcome_sentence(*outcome)),
+                told.aborted_by = Some(by.to_string());
+                told.sentence = format!("aborted: {}; its id stays used", retired_by(*by));
+                let known = match row.late_receipt {
+                    Some(BrokerReceipt { broker_message_id, history_id, .. }) => {
+                        format!("The broker has it all the same, as {broker_message_id}, place {history_id}.")
+                    }
                     None => outcome_sentence(*outcome).to_owned(),
+                };
+                told.next = match successor {
+                    Some(row) => format!("Row {row} took its place. {known}"),
+                    None => known,
                 };
             }
             OutboxState::Pending | OutboxState::Inflight { .. } | OutboxState::Done { .. } => {
@@ -174,6 +181,14 @@ fn say_ended_there(ended: Ended, record: Option<&ExplainedRecord>, copies: &[Cop
     };
     told.code = code;
     told.next = "Send it again under a new id if it still matters.".to_owned();
+}
+
+fn retired_by(by: AbortedBy) -> &'static str {
+    match by {
+        AbortedBy::Operator => "a person retired it",
+        AbortedBy::Session => "its caller's session retired it",
+        AbortedBy::Policy => "the row it replaced turned out to be accepted, so this copy was retired unsent",
+    }
 }
 
 fn outcome_sentence(outcome: Outcome) -> &'static str {

@@ -9,6 +9,7 @@ use http::{HeaderMap, StatusCode, Uri};
 use mailbox::{InboxPlace, InboxQuery, InboxRow, InboxShow};
 use model::{DeliveryRung, ErrorCode, MemberName, MessageId, TopicName, limits};
 use net::respond::{Json, Refusal, json};
+use net::run_to_end;
 use net::serve::Connection;
 use serde::Deserialize;
 use wire::local::{ACT_AS_HEADER, InboxItem, InboxPage, SeenAnswer, SeenRequest};
@@ -179,19 +180,25 @@ pub(super) async fn notify(actor: &Actor, rows: &[InboxRow]) -> Result<(), Refus
     if !actor.own || seqs.is_empty() {
         return Ok(());
     }
-    let risen = actor.mesh.mailbox.mark_notified(seqs, actor.mesh.clock.now()).await;
-    if !risen.map_err(|error| storage::refusal(&error))?.is_empty() {
-        actor.mesh.bells.climbed.ring();
-    }
-    Ok(())
+    let mesh = actor.mesh.clone();
+    let risen = run_to_end(async move {
+        let risen = mesh.mailbox.mark_notified(seqs, mesh.clock.now()).await?;
+        if !risen.is_empty() {
+            mesh.bells.climbed.ring();
+        }
+        Ok(())
+    });
+    risen.await.map_err(|error| storage::refusal(&error))
 }
 
 async fn mark_seen(actor: &Actor, ids: Vec<MessageId>) -> Result<usize, Refusal> {
-    let now = actor.mesh.clock.now();
-    let marked = actor.mesh.mailbox.mark_read(actor.member.id, ids, now).await;
-    let marked = marked.map_err(|error| storage::refusal(&error))?;
-    if marked > 0 {
-        actor.mesh.bells.climbed.ring();
-    }
-    Ok(marked)
+    let (mesh, reader) = (actor.mesh.clone(), actor.member.id);
+    let marked = run_to_end(async move {
+        let marked = mesh.mailbox.mark_read(reader, ids, mesh.clock.now()).await?;
+        if marked > 0 {
+            mesh.bells.climbed.ring();
+        }
+        Ok(marked)
+    });
+    marked.await.map_err(|error| storage::refusal(&error))
 }

@@ -10,12 +10,13 @@ use mailbox::OutboxFilter;
 use model::outbox::Status;
 use model::{ErrorCode, limits};
 use net::respond::{Json, Refusal, json};
+use net::run_to_end;
 use serde::Deserialize;
-use wire::local::{ACT_AS_HEADER, AbortRequest, OutboxPage, RequeueRequest};
+use wire::local::{ACT_AS_HEADER, AbortRequest, OutboxPage, PruneRequest, RequeueRequest};
 
 use super::send::line;
 use crate::ground::{Caller, Ground};
-use crate::{operator, storage, view};
+use crate::{operator, prune, storage, view};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,7 +84,7 @@ pub(super) async fn requeue(
 ) -> Result<Response, Refusal> {
     caller.must_be_operator()?;
     let mesh = ground.mesh(request.mesh.as_deref())?;
-    Ok(json(StatusCode::OK, &operator::requeue(&mesh, request).await?))
+    Ok(json(StatusCode::OK, &run_to_end(async move { operator::requeue(&mesh, request).await }).await?))
 }
 
 /// `POST /v1/outbox/abort`
@@ -93,6 +94,16 @@ pub(super) async fn abort(
     Json(request): Json<AbortRequest>,
 ) -> Result<Response, Refusal> {
     caller.must_be_operator()?;
-    let mesh = ground.mesh(request.mesh.as_deref())?;
-    Ok(json(StatusCode::OK, &operator::abort(&mesh, request.id.parse()?).await?))
+    let (mesh, row) = (ground.mesh(request.mesh.as_deref())?, request.id.parse()?);
+    Ok(json(StatusCode::OK, &run_to_end(async move { operator::abort(&mesh, row).await }).await?))
+}
+
+/// `POST /v1/outbox/prune`
+pub(super) async fn prune(
+    State(ground): State<Arc<Ground>>,
+    Extension(caller): Extension<Caller>,
+    Json(request): Json<PruneRequest>,
+) -> Result<Response, Refusal> {
+    caller.must_be_operator()?;
+    Ok(json(StatusCode::OK, &prune::prune(&ground, request).await?))
 }

@@ -32,7 +32,7 @@ pub(super) async fn send(
     let (mesh, new) = take(ground, &caller, &head.headers, parse_json(&body)?)?;
     // Before the wait: whatever lives across it is part of what every send allocates and moves.
     drop((head, body, caller));
-    store(&mesh, new).await.map(told)
+    store(&mesh, &ground.disk, new).await.map(told)
 }
 
 pub(super) async fn post_to_topic(
@@ -42,7 +42,7 @@ pub(super) async fn post_to_topic(
     Json(request): Json<TopicPostRequest>,
 ) -> Result<Response, Refusal> {
     let (mesh, new) = take(&ground, &caller, &headers, request.into())?;
-    store(&mesh, new).await.map(told)
+    store(&mesh, &ground.disk, new).await.map(told)
 }
 
 /// The row of a message, and where it is to be stored.
@@ -54,7 +54,6 @@ fn take(
 ) -> Result<(Arc<Mesh>, NewRow), Refusal> {
     let (key, acting_as) = (line(headers, IDEMPOTENCY_HEADER)?, line(headers, ACT_AS_HEADER)?);
     let actor = ground.act(caller, request.mesh.as_deref(), acting_as)?;
-    ground.disk.check()?;
     let new = row_of(&actor.mesh, &actor.member, request, key)?;
     Ok((actor.mesh, new))
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/health`, `/v1/version`, `/v1/metrics` and `POST /v1/shutdown`.
+//! `GET /v1/health`, `/readyz`, `/v1/version`, `/v1/metrics` and `POST /v1/shutdown`.
 
 use std::sync::Arc;
 
@@ -7,12 +7,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use model::ErrorCode;
 use net::respond::{Refusal, json};
-use wire::local::{Health, MeshHealth, OutboxCounts, ShutdownAnswer, Version};
+use wire::local::{Health, MeshHealth, OutboxCounts, Ready, ShutdownAnswer, StoppedStore, Version};
 
 use crate::ground::{Caller, Ground, Slot};
 use crate::mesh::{LinkState, Mesh};
 use crate::metrics::Page;
+use crate::notices::notices;
 use crate::{storage, view};
 
 /// What this door can do beside the core of version 1.
@@ -24,11 +26,16 @@ pub(super) async fn health(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refusal> {
     let meshes = healths(&ground, &caller).await?;
+    let stopped_stores: Vec<StoppedStore> = ground.stores.stopped().iter().map(view::stopped_store).collect();
     let mut problems = ground.disk.problems();
+    problems.extend(stopped_stores.iter().map(StoppedStore::problem));
     for health in meshes.iter().filter(|health| health.link == "parked" || health.link == "shut") {
         let reason = health.reason.as_deref().unwrap_or_default();
         problems.push(format!("mesh {}: {reason}", health.mesh));
     }
+    problems.extend(
+        ground.open_meshes().iter().filter_map(|mesh| mesh.mailbox.kept_log()).map(|kept| kept.to_string()),
+    );
     let health = Health {
         daemon_version: ground.version.clone(),
         meshes,
@@ -36,8 +43,20 @@ pub(super) async fn health(
         page: ground.page_url.clone(),
         roles: ground.roles.clone(),
         problems,
+        stopped_stores,
     };
     Ok(json(StatusCode::OK, &health))
+}
+
+/// `GET /readyz`: whether every store of the process takes writes and nobody asked it to stop.
+pub(super) async fn ready(State(ground): State<Arc<Ground>>) -> Result<Response, Refusal> {
+    if let Some(stopped) = ground.stores.stopped().first() {
+        return Err(Refusal::new(ErrorCode::StorageStopped, view::stopped_store(stopped).problem()));
+    }
+    if ground.stop.is_cancelled() {
+        return Err(Refusal::plain(ErrorCode::Unavailable));
+    }
+    Ok(json(StatusCode::OK, &Ready { status: "ready".to_owned() }))
 }
 
 /// Every mesh as it stands; an agent sees its own.
@@ -97,6 +116,7 @@ async fn mesh_health(mesh: &Mesh) -> Result<MeshHealth, Refusal> {
     let inbox = mesh.mailbox.inbox_counts().await.map_err(|error| storage::refusal(&error))?;
     let person = mesh.person();
     let own = inbox.iter().find(|count| person.as_ref().is_some_and(|person| person.id == count.recipient));
+    let went_back = mesh.mailbox.went_back().await.map_err(|error| storage::refusal(&error))?;
     let link = mesh.link();
     let (word, reason) = match link.state {
         LinkState::Live => ("live", None),
@@ -115,6 +135,7 @@ async fn mesh_health(mesh: &Mesh) -> Result<MeshHealth, Refusal> {
         oldest_queued_at: outbox.oldest_open_at,
         inbox_unread: own.map_or(0, |count| count.unread),
         inbox_total: own.map_or(0, |count| count.total),
+        notices: notices(&mesh.slug, &went_back, mesh.broker_now()),
     })
 }
 
@@ -131,6 +152,7 @@ fn shut_health(ground: &Ground, slug: &str, node: &str, problem: &str) -> MeshHe
         oldest_queued_at: None,
         inbox_unread: 0,
         inbox_total: 0,
+        notices: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri};
 use model::{TurnId, limits};
 use net::respond::{Json, Refusal, json};
+use net::run_to_end;
 use net::serve::Connection;
 use serde::Deserialize;
 use wire::local::{ACT_AS_HEADER, TurnEnd, TurnExtend, TurnInterrupt, TurnPage, TurnRequest, TurnRetry};
@@ -35,8 +36,12 @@ pub(super) async fn begin(
     Json(request): Json<TurnRequest>,
 ) -> Result<Response, Refusal> {
     let actor = actor(&ground, &caller, &headers, request.mesh.as_deref())?;
-    ground.disk.check()?;
     let wanted = Wanted::of(&actor, &request)?;
+    if let Err(full) = ground.disk.check()
+        && !turns::has_begun(&actor, &wanted).await?
+    {
+        return Err(full);
+    }
     let ear = actor.mesh.bells.arrived.listen();
     let look = || turns::begin(&actor, &wanted);
     let begun = look_until(&connection, ear, bounded(request.wait), Option::is_some, look).await?;
@@ -106,7 +111,8 @@ pub(super) async fn interrupt(
     Json(request): Json<TurnInterrupt>,
 ) -> Result<Response, Refusal> {
     let actor = actor(&ground, &caller, &headers, request.mesh.as_deref())?;
-    let turn = turns::interrupt(&actor, turn_id(&id)?).await?;
+    let id = turn_id(&id)?;
+    let turn = run_to_end(async move { turns::interrupt(&actor, id).await }).await?;
     Ok(json(StatusCode::OK, &turn))
 }
 
@@ -119,7 +125,8 @@ pub(super) async fn retry(
 ) -> Result<Response, Refusal> {
     let actor = actor(&ground, &caller, &headers, request.mesh.as_deref())?;
     ground.disk.check()?;
-    let last = turns::retry(&actor, request.message_id.parse()?).await?;
+    let message = request.message_id.parse()?;
+    let last = run_to_end(async move { turns::retry(&actor, message).await }).await?;
     Ok(json(StatusCode::OK, &last))
 }
 
@@ -131,7 +138,8 @@ pub(super) async fn end(
     Json(request): Json<TurnEnd>,
 ) -> Result<Response, Refusal> {
     let actor = actor(&ground, &caller, &headers, request.mesh.as_deref())?;
-    let ended = turns::end(&actor, turn_id(&id)?, request).await?;
+    let id = turn_id(&id)?;
+    let ended = run_to_end(async move { turns::end(&actor, id, request).await }).await?;
     Ok(json(StatusCode::OK, &ended))
 }
 

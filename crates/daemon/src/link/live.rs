@@ -1,6 +1,7 @@
 //! An open link, as those see it who send and ask over it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub(crate) struct Live {
     waiting: Mutex<Waiting>,
     /// What was told on this link and is not confirmed yet.
     told: Mutex<HashMap<DeliveryKey, Told>>,
+    /// Messages that this link still brings again, because the inbox went back.
+    again_left: AtomicU64,
 }
 
 /// One recipient's copy of a message.
@@ -70,8 +73,17 @@ pub(crate) enum AskError {
 
 impl Live {
     /// A link that was agreed on at epoch `epoch`.
-    pub(crate) fn new(writer: Writer, clock: BrokerClock, epoch: u64) -> Self {
-        Self { writer, clock, epoch, waiting: Mutex::default(), told: Mutex::default() }
+    pub(crate) fn new(writer: Writer, clock: BrokerClock, epoch: u64, again_left: u64) -> Self {
+        let again_left = AtomicU64::new(again_left);
+        Self { writer, clock, epoch, waiting: Mutex::default(), told: Mutex::default(), again_left }
+    }
+
+    /// Counts messages that came again; whether these were the last ones.
+    pub(crate) fn came_again(&self, messages: u64) -> bool {
+        let before = self
+            .again_left
+            .fetch_sub(messages.min(self.again_left.load(Ordering::Relaxed)), Ordering::Relaxed);
+        messages > 0 && before > 0 && before <= messages
     }
 
     /// Broker time.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use mailbox::{Fact, Member};
 use model::{BrokerClock, MemberKind, Timestamp, limits};
 use net::socket::{Close, Ended, Reader, Writer};
-use sqlite::StorageError;
+use sqlite::{StorageError, fault};
 use tokio::time::timeout;
 use wire::auth::MemberRef;
 use wire::link::{
-    DoneWitness, FEATURE_CONNECTIONS, FEATURE_DEDUPE, FEATURE_PAYLOAD, NegotiationRequest,
+    DoneWitness, FEATURE_CONNECTIONS, FEATURE_DEDUPE, FEATURE_PAYLOAD, InboxWentBack, NegotiationRequest,
     NegotiationResponse, ToBroker, ToNode,
 };
 
@@ -21,6 +21,10 @@ use crate::mesh::Mesh;
 
 /// A difference worth a word: deadlines follow the broker's clock, logs the machine's.
 const CLOCK_SKEW_WORTH_A_WORD: Duration = Duration::from_secs(30);
+
+/// The planted bug: a node that keeps its mark of receipt to itself, as earlier versions did. An inbox that went back to
+/// an older copy stays unnoticed.
+const MARK_UNTOLD: &str = "daemon.mark_of_receipt_untold";
 
 /// A link both sides agreed on.
 pub(crate) struct Negotiated {
@@ -51,9 +55,10 @@ pub(crate) async fn negotiate(mesh: &Mesh, opened: Opened, version: &str) -> Res
         }
     };
     warn_of_skew(mesh, &response);
+    let left = note_went_back(mesh, &response).await?;
     let told = response.members.into_iter().chain(answer.member).filter_map(member).collect();
     keep(mesh, terms, response.mesh.id, told).await?;
-    let live = Live::new(writer.clone(), clock, response.link_epoch);
+    let live = Live::new(writer.clone(), clock, response.link_epoch, left);
     Ok(Negotiated { reader, writer, live, restored: response.restored, broker_version: response.version })
 }
 
@@ -73,6 +78,7 @@ async fn request(
         sender: witness.sender,
         client_message_id: witness.client_message_id,
         broker_message_id: witness.broker_message_id,
+        accepted_at: Some(witness.accepted_at),
     });
     Ok(NegotiationRequest {
         require: vec![FEATURE_DEDUPE.to_owned(), FEATURE_CONNECTIONS.to_owned()],
@@ -81,6 +87,7 @@ async fn request(
         members: members.collect(),
         done: done.collect(),
         version: version.to_owned(),
+        received: if fault::bug(MARK_UNTOLD) { None } else { Some(mesh.mailbox.received_upto().await?) },
     })
 }
 
@@ -126,6 +133,33 @@ fn warn_of_skew(mesh: &Mesh, response: &NegotiationResponse) {
 fn member(told: MemberRef) -> Option<Member> {
     let kind: MemberKind = told.kind.parse().ok()?;
     Some(Member { id: told.id, name: told.name, kind })
+}
+
+/// Keeps what the broker says of older files; answers how many messages this link brings again because of one.
+async fn note_went_back(mesh: &Mesh, response: &NegotiationResponse) -> Result<u64, StorageError> {
+    if let Some(ledger) = &response.ledger_went_back {
+        let noted = mailbox::LedgerWentBack {
+            noticed_at: ledger.noticed_at,
+            ends_at: ledger.ends_at,
+            upto: ledger.upto,
+            noticed_by: ledger.noticed_by.clone(),
+            sent_again: 0,
+        };
+        mesh.mailbox.note_ledger_went_back(noted).await?;
+    }
+    let Some(inbox) = response.inbox_went_back else { return Ok(0) };
+    let InboxWentBack { noticed_at, from, to, left } = inbox;
+    mesh.mailbox.note_inbox_went_back(noticed_at, from, to, left).await?;
+    if left > 0 {
+        tracing::warn!(
+            mesh = mesh.slug,
+            from,
+            to,
+            left,
+            "the inbox went back to an older copy; its mail comes again"
+        );
+    }
+    Ok(left)
 }
 
 async fn keep(

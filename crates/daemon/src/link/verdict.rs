@@ -122,11 +122,13 @@ impl From<StorageError> for LinkEnd {
     fn from(error: StorageError) -> Self {
         let why = error.to_string();
         match error {
-            StorageError::Corrupt { .. } | StorageError::Stopped { .. } | StorageError::Closed { .. } => {
-                LinkEnd::StorageStopped(why)
-            }
+            StorageError::Corrupt { .. }
+            | StorageError::OutcomeUnknown { .. }
+            | StorageError::Stopped { .. }
+            | StorageError::Closed { .. } => LinkEnd::StorageStopped(why),
             StorageError::QueueFull { .. }
             | StorageError::Full { .. }
+            | StorageError::LogFull { .. }
             | StorageError::Io { .. }
             | StorageError::Busy { .. }
             | StorageError::ReadTooLong { .. }

@@ -298,6 +298,7 @@ impl Broker {
             sender_id: MemberId::from_bytes([9; 16]),
             deliver_by: None,
             read_at: None,
+            again: None,
             message: Message {
                 id: MessageId::mint(now, &OsEntropy),
                 conversation: ConversationId::from_bytes([8; 16]),

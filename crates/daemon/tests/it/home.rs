@@ -1,11 +1,13 @@
 //! A home in a temporary folder and callers of its door.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use daemon::home::Home as Files;
-use daemon::{Config, Daemon, OwnMesh, StartError, Surroundings};
+use daemon::{Config, Daemon, FreeSpace, OwnMesh, StartError, Surroundings};
 use http::{HeaderName, Method};
 use mailbox::Mailbox;
 use model::{Clock, OsEntropy, SystemClock};
@@ -24,7 +26,30 @@ pub struct Home {
     clock: Arc<dyn Clock>,
     /// What the next start finds around itself.
     pub surroundings: Surroundings,
+    /// The disk as the daemon measures it.
+    pub disk: Arc<ScriptedDisk>,
     running: Option<(Daemon, CancellationToken)>,
+}
+
+/// A disk with as much room as a test says; endless at first.
+pub struct ScriptedDisk(AtomicU64);
+
+impl Default for ScriptedDisk {
+    fn default() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl ScriptedDisk {
+    pub fn leave(&self, free_bytes: u64) {
+        self.0.store(free_bytes, SeqCst);
+    }
+}
+
+impl FreeSpace for ScriptedDisk {
+    fn free_bytes(&self, _folder: &Path) -> io::Result<u64> {
+        Ok(self.0.load(SeqCst))
+    }
 }
 
 /// An answer with its status, whatever it is.
@@ -48,7 +73,8 @@ impl Home {
             machine_id: Some("linux:one".to_owned()),
             ..Surroundings::default()
         };
-        let mut home = Self { folder, broker: broker.clone(), clock, surroundings, running: None };
+        let disk = Arc::new(ScriptedDisk::default());
+        let mut home = Self { folder, broker: broker.clone(), clock, surroundings, disk, running: None };
         home.start().await;
         home
     }
@@ -121,6 +147,8 @@ impl Home {
             }),
             more_routes: axum::Router::new(),
             surroundings: self.surroundings.clone(),
+            free_space: self.disk.clone(),
+            stores: sqlite::Stores::default(),
             stop,
         }
     }

@@ -176,3 +176,98 @@ async fn an_abort_of_a_row_the_broker_has_says_so() {
     let life = home.until_life("old", |life| life["outcome"] == "accepted").await;
     assert_eq!(life["status"], "aborted", "a person's word stands, the fact is noted beside it");
 }
+
+/// The prefix of a refused row's fingerprint, as its inspection shows it whole.
+async fn prefix_of(home: &Home, row: &str) -> Value {
+    let whole = home.unix().get(&format!("/v1/outbox/{row}")).await.body["request_fingerprint"].clone();
+    json!(whole.as_str().unwrap()[..16])
+}
+
+#[tokio::test]
+async fn every_conflict_about_a_row_carries_the_prefix_of_its_fingerprint() {
+    let (broker, home) = Home::linked().await;
+    broker.script(|_| Reply::Silence);
+    home.unix().send("old", "@ci", "words").await;
+    home.until_life("old", |life| life["status"] == "inflight").await;
+    let row = row_of(&home, "old").await;
+    let prefix = prefix_of(&home, &row).await;
+    let abort = |row: String| json!({"id": row});
+    for said in [
+        requeue(&home, &row, json!({})).await,
+        home.unix().post("/v1/outbox/abort", &abort(row.clone())).await,
+    ] {
+        assert_eq!(refused(&said), (409, "row_inflight"));
+        assert_eq!(said.body["daemon_fingerprint_prefix"], prefix, "{said:?}");
+    }
+    let (_broker, home, row) = never_left().await;
+    home.unix().send("taken", "@ops", "other").await;
+    let (taken, prefix) = (row_of(&home, "taken").await, prefix_of(&home, &row).await);
+    for (id, holder, conflict) in [
+        ("taken", &taken, "outbox_pending_fingerprint_mismatch"),
+        ("old", &row, "outbox_pending_fingerprint_match"),
+    ] {
+        let said = requeue(&home, &row, json!({"new_client_message_id": id})).await;
+        assert_eq!(refused(&said), (409, "idempotency_key_reused"));
+        let told = (&said.body["row"], &said.body["conflict"], &said.body["client_message_id"]);
+        assert_eq!(told, (&json!(holder), &json!(conflict), &json!(id)), "{said:?}");
+        assert_eq!(said.body["daemon_fingerprint_prefix"], prefix_of(&home, holder).await, "{said:?}");
+    }
+    assert_eq!(home.unix().post("/v1/outbox/abort", &abort(row.clone())).await.status, 200);
+    for said in [
+        requeue(&home, &row, json!({})).await,
+        home.unix().post("/v1/outbox/abort", &abort(row.clone())).await,
+    ] {
+        assert_eq!(refused(&said), (409, "row_aborted"));
+        assert_eq!(said.body["daemon_fingerprint_prefix"], prefix, "{said:?}");
+    }
+    let (broker, home, row) = accepted_unknown().await;
+    let prefix = prefix_of(&home, &row).await;
+    broker.listen().await;
+    home.until_live().await;
+    // The first is told what the broker says, the second what the row says.
+    for _ in 0..2 {
+        let said = requeue(&home, &row, json!({})).await;
+        assert_eq!(refused(&said), (409, "already_accepted"));
+        assert_eq!(said.body["daemon_fingerprint_prefix"], prefix, "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_retired_a_row_and_that_it_was_accepted_after_all_is_shown_wherever_the_row_is() {
+    let (broker, home, row) = accepted_unknown().await;
+    let forced = requeue(&home, &row, json!({"force_duplicate": true})).await.body;
+    let aborted = home.unix().get(&format!("/v1/outbox/{row}")).await.body;
+    assert_eq!((&aborted["aborted_by"], &aborted["late_ack_at"]), (&json!("operator"), &Value::Null));
+    assert_eq!(aborted["aborted_at"], aborted["receipt"]["at"]);
+    broker.listen().await;
+    home.until_live().await;
+    let new = forced["new_client_message_id"].as_str().unwrap();
+    home.until_life(new, |life| life["status"] == "aborted").await;
+    let message = broker.books().accepted[0].row.broker_message_id.to_string();
+    let list = home.unix().get("/v1/outbox?status=aborted").await.body["items"].clone();
+    for (place, id, by) in
+        [(1, row.as_str(), "operator"), (0, forced["new_row_id"].as_str().unwrap(), "policy")]
+    {
+        let inspected = home.unix().get(&format!("/v1/outbox/{id}")).await.body;
+        let life = home.unix().get(&format!("/v1/messages/{id}")).await.body;
+        for shown in [&inspected, &life, &list[place]] {
+            assert_eq!((&shown["id"], &shown["aborted_by"]), (&json!(id), &json!(by)), "{shown}");
+            let accepted = by == "operator";
+            assert_eq!(shown["late_ack_at"].is_string(), accepted, "{shown}");
+            assert_eq!(
+                shown["broker_message_id"],
+                if accepted { json!(message) } else { Value::Null },
+                "{shown}"
+            );
+            assert_eq!(shown["history_id"], if accepted { json!(1) } else { Value::Null }, "{shown}");
+        }
+    }
+    let old = home.unix().get("/v1/explain/old").await.body;
+    let told = (&old["aborted_by"], &old["message_id"], &old["history_id"]);
+    assert_eq!(told, (&json!("operator"), &json!(message), &json!(1)), "{old}");
+    assert!(old["sentence"].as_str().unwrap().contains("a person retired it"), "{old}");
+    assert!(old["next"].as_str().unwrap().contains(&message), "{old}");
+    let new = home.unix().get(&format!("/v1/explain/{new}")).await.body;
+    assert_eq!((&new["aborted_by"], &new["message_id"]), (&json!("policy"), &Value::Null), "{new}");
+    assert!(!new["sentence"].as_str().unwrap().contains("a person"), "{new}");
+}

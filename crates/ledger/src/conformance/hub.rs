@@ -30,10 +30,10 @@ fn say(applied: &HubApplied) -> HubAnswer {
         HubApplied::Changed(record) => (200, Some(record.version.to_string())),
         HubApplied::Deleted { .. } | HubApplied::Batch(_) | HubApplied::Read { .. } => (200, None),
     };
-    HubAnswer { status, etag, body: format!("{applied:?}").into_bytes() }
+    HubAnswer { changed_at: None, status, etag, body: format!("{applied:?}").into_bytes() }
 }
 
-fn keyed(by: &Home, key: &str, asked: u8, effect: HubEffect) -> HubWrite {
+pub(super) fn keyed(by: &Home, key: &str, asked: u8, effect: HubEffect) -> HubWrite {
     let key = HubKey {
         key: key.parse().unwrap(),
         method: "POST".into(),
@@ -48,7 +48,7 @@ fn task(name: &str, change: Change, precondition: Precondition) -> HubEffect {
     HubEffect::Record { kind: RecordKind::Task, id: id(name), change, precondition }
 }
 
-fn create(name: &str) -> HubEffect {
+pub(super) fn create(name: &str) -> HubEffect {
     task(name, Change::Create(fields(r#"{"status":"todo","title":"t"}"#)), Precondition::None)
 }
 
@@ -56,7 +56,7 @@ fn patch(name: &str, json: &str, precondition: Precondition) -> HubEffect {
     task(name, Change::Patch(fields(json)), precondition)
 }
 
-async fn applied(ledger: &dyn Ledger, write: HubWrite) -> HubAnswer {
+pub(super) async fn applied(ledger: &dyn Ledger, write: HubWrite) -> HubAnswer {
     match ledger.hub_write(write).await.unwrap() {
         HubOutcome::Applied(answer) => answer,
         other => panic!("to be applied, not {other:?}"),

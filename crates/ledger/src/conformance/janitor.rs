@@ -120,6 +120,33 @@ pub async fn the_audit_finds_each_kind_of_contradiction(bench: impl Bench) {
     );
 }
 
+pub async fn the_audit_finds_a_wrong_place_a_missing_delivery_and_a_mention_of_nothing(bench: impl Bench) {
+    let (ledger, jane, _) = two_homes(&bench).await;
+    let direct = accepted(&*ledger, &jane, text("@carl", "direct", "hi")).await.broker_message_id;
+    accepted(&*ledger, &jane, text("@jane", "self", "hi")).await;
+    let moved = accepted(&*ledger, &jane, text("@carl", "moved", "hi")).await.broker_message_id;
+    accepted(&*ledger, &jane, mentioning(text("#t", "topic", "hi"), &["carl"])).await;
+    let lost = accepted(&*ledger, &jane, text("#other", "lost", "hi")).await.broker_message_id;
+    assert_eq!(audited(&*ledger).await, []);
+    bench.run("UPDATE dedupe SET history_id = 77 WHERE client_message_id = 'moved'").await;
+    assert_eq!(audited(&*ledger).await, [Orphan::PlaceMismatch(moved)]);
+    bench.run("UPDATE dedupe SET conversation = 77 WHERE client_message_id = 'lost'").await;
+    assert_eq!(audited(&*ledger).await, [Orphan::PlaceMismatch(lost), Orphan::PlaceMismatch(moved)]);
+    bench
+        .run("DELETE FROM delivery WHERE message IN (SELECT number FROM message WHERE client_message_id = 'direct')")
+        .await;
+    let found = audited(&*ledger).await;
+    assert_eq!(found[2..], [Orphan::DirectWithoutDelivery(direct)]);
+    bench.run("INSERT INTO mention_index (member, message) SELECT max(number), 999999 FROM member").await;
+    assert_eq!(audited(&*ledger).await[3..], [Orphan::MentionWithoutMessage { message: 999_999 }]);
+    let first = ledger.orphans(later(&*ledger).await, 1).await.unwrap();
+    assert_eq!(first, [Orphan::PlaceMismatch(lost)], "as many as asked for");
+}
+
+async fn audited(ledger: &dyn Ledger) -> Vec<Orphan> {
+    ledger.orphans(later(ledger).await, 10).await.unwrap()
+}
+
 pub async fn explain_gives_every_fact_by_either_id(bench: impl Bench) {
     let (ledger, jane, carl) = two_homes(&bench).await;
     let receipt = accepted(&*ledger, &jane, text("@carl", "1", "hi")).await;

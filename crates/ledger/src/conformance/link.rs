@@ -1,6 +1,6 @@
 //! Opening a link: a lost inbox, a restored ledger.
 
-use model::{ClientMessageId, MemberId, MemberKind, MessageId};
+use model::{ClientMessageId, DeliveryRung, MemberId, MemberKind, MessageId, Timestamp};
 
 use super::Bench;
 use super::town::*;
@@ -48,6 +48,7 @@ pub async fn ce6_a_ledger_that_lost_rows_is_noticed(bench: impl Bench) {
         sender: jane.id(),
         client_message_id: id.parse::<ClientMessageId>().unwrap(),
         broker_message_id: message,
+        accepted_at: None,
     };
     let restored = async |done: Vec<Witness>| {
         let opening = LinkOpening { done, ..opening(&jane.link, "e") };
@@ -91,4 +92,180 @@ pub async fn a_restored_ledger_gets_its_members_back(bench: impl Bench) {
     let jane = Home { person: ledger.member_named(&member_name("jane")).await.unwrap().unwrap(), ..jane };
     assert_eq!(jane.person.role, Role::Owner);
     accepted(&*ledger, &jane, text("@carl", "a", "hi")).await;
+}
+
+/// What a home has in its inbox, in the order it came, and what it says of it.
+struct Inbox {
+    home: Home,
+    rows: Vec<(MessageId, DeliveryRung)>,
+}
+
+impl Inbox {
+    /// Takes all mail that waits and tells each row's place with its rung; the rows that came.
+    async fn take(&mut self, ledger: &dyn Ledger) -> Vec<MailRow> {
+        let taken = mail(ledger, &self.home).await;
+        let mut acks = Vec::new();
+        for row in &taken {
+            let known = self.rows.iter().position(|(id, _)| *id == row.id);
+            let place = known.unwrap_or_else(|| {
+                self.rows.push((row.id, DeliveryRung::Delivered));
+                self.rows.len() - 1
+            });
+            let held = &mut self.rows[place].1;
+            *held = (*held).max(row.again.unwrap_or(DeliveryRung::Delivered));
+            acks.push(Ack { place: Some(place as u64 + 1), ..ack(row, *held) });
+        }
+        ledger.ack(&self.home.via(), acks).await.unwrap();
+        taken
+    }
+
+    /// Tells a rung that the row at `place`, from 0, reached.
+    async fn tell(&mut self, ledger: &dyn Ledger, place: usize, rung: DeliveryRung) {
+        self.rows[place].1 = rung;
+        let at = ledger.now().await.unwrap();
+        let told = Ack {
+            id: self.rows[place].0,
+            recipient: self.home.id(),
+            rung,
+            at,
+            read_at: None,
+            place: Some(place as u64 + 1),
+        };
+        ledger.ack(&self.home.via(), vec![told]).await.unwrap();
+    }
+
+    /// Opens the link again with what it holds.
+    async fn open(&self, ledger: &dyn Ledger) -> LinkOpened {
+        let received = Some(self.rows.len() as u64);
+        let opening = LinkOpening { received, ..opening(&self.home.link, "e") };
+        ledger.open_link(opening).await.unwrap()
+    }
+}
+
+fn ids(rows: &[MailRow]) -> Vec<String> {
+    rows.iter().map(|row| row.client_message_id.to_string()).collect()
+}
+
+/// Jane's ledger, and carl's inbox that holds `kept` messages of `all`.
+async fn older_inbox(
+    bench: &impl Bench,
+    kept: usize,
+    all: usize,
+) -> (std::sync::Arc<dyn Ledger>, Home, Inbox) {
+    let (ledger, jane, carl) = two_homes(bench).await;
+    let mut inbox = Inbox { home: carl, rows: Vec::new() };
+    inbox.open(&*ledger).await;
+    for n in 0..all {
+        accepted(&*ledger, &jane, text("@carl", &format!("m{n}"), "hi")).await;
+        inbox.take(&*ledger).await;
+    }
+    inbox.rows.truncate(kept);
+    (ledger, jane, inbox)
+}
+
+/// What came after the copy comes again, marked, before anything new, until the inbox has it.
+pub async fn t10_an_inbox_that_went_back_is_sent_what_it_lacks_again(bench: impl Bench) {
+    let (ledger, jane, mut inbox) = older_inbox(&bench, 2, 5).await;
+    accepted(&*ledger, &jane, text("@carl", "new", "hi")).await;
+    let opened = inbox.open(&*ledger).await;
+    let went_back = opened.inbox_went_back.expect("an inbox that holds less than it told went back");
+    assert_eq!((went_back.from, went_back.to, went_back.left), (5, 2, 3));
+    let again = inbox.open(&*ledger).await.inbox_went_back.unwrap();
+    assert_eq!(again, went_back, "a link that opens again says the same");
+    let rows = inbox.take(&*ledger).await;
+    assert_eq!(ids(&rows), ["m2", "m3", "m4", "new"]);
+    assert!(rows.iter().all(|row| row.redelivered), "{rows:?}");
+    let known: Vec<_> = rows.iter().map(|row| row.again).collect();
+    assert_eq!(
+        known,
+        [Some(DeliveryRung::Delivered), Some(DeliveryRung::Delivered), Some(DeliveryRung::Delivered), None]
+    );
+    assert_eq!(ids(&inbox.take(&*ledger).await), Vec::<String>::new());
+    let whole = inbox.open(&*ledger).await.inbox_went_back.unwrap();
+    assert_eq!(whole.left, 0, "{whole:?}");
+    let told = receipts(&*ledger, &jane).await;
+    assert!(told.iter().all(|row| row.rung == DeliveryRung::Delivered), "no receipt is taken back: {told:?}");
+}
+
+/// Acks of a node that did not tell places may be of anything the copy lacks; other homes' mail is left alone.
+pub async fn t10_what_was_never_told_is_sent_again_too_and_what_is_kept_is_not(bench: impl Bench) {
+    let (ledger, jane, mut inbox) = older_inbox(&bench, 1, 3).await;
+    accepted(&*ledger, &jane, text("@carl", "untold", "hi")).await;
+    let row = mail(&*ledger, &inbox.home).await.remove(0);
+    ledger.ack(&inbox.home.via(), vec![ack(&row, DeliveryRung::Delivered)]).await.unwrap();
+    accepted(&*ledger, &inbox.home, text("@jane", "hers", "hi")).await;
+    let hers = mail(&*ledger, &jane).await.remove(0);
+    ledger.ack(&jane.via(), vec![ack(&hers, DeliveryRung::Delivered)]).await.unwrap();
+    inbox.open(&*ledger).await;
+    assert_eq!(mail(&*ledger, &jane).await, []);
+    assert_eq!(ids(&inbox.take(&*ledger).await), ["m1", "m2", "untold"]);
+}
+
+/// A turn that began or ended since the copy is not begun again unmarked, because its rung comes back too.
+pub async fn t10_work_that_was_begun_since_the_copy_is_told_again(bench: impl Bench) {
+    let (ledger, _, mut inbox) = older_inbox(&bench, 3, 3).await;
+    inbox.tell(&*ledger, 0, DeliveryRung::Processed).await;
+    inbox.tell(&*ledger, 1, DeliveryRung::Engaged).await;
+    inbox.tell(&*ledger, 2, DeliveryRung::Notified).await;
+    inbox.rows.truncate(2);
+    inbox.rows.iter_mut().for_each(|(_, rung)| *rung = DeliveryRung::Delivered);
+    inbox.open(&*ledger).await;
+    // What the older inbox repeats of itself before it has heard more does not count as having heard.
+    inbox.tell(&*ledger, 0, DeliveryRung::Delivered).await;
+    let rows = inbox.take(&*ledger).await;
+    let known: Vec<_> = rows.iter().map(|row| row.again.unwrap()).collect();
+    assert_eq!(known, [DeliveryRung::Processed, DeliveryRung::Engaged, DeliveryRung::Notified]);
+    assert_eq!(mail(&*ledger, &inbox.home).await, []);
+}
+
+pub async fn t10_an_inbox_that_is_whole_or_says_nothing_is_sent_nothing_again(bench: impl Bench) {
+    let (ledger, jane, mut inbox) = older_inbox(&bench, 3, 3).await;
+    assert_eq!(inbox.open(&*ledger).await.inbox_went_back, None);
+    let silent = ledger.open_link(opening(&inbox.home.link, "e")).await.unwrap();
+    assert_eq!(silent.inbox_went_back, None, "a node of before does not tell places");
+    accepted(&*ledger, &jane, text("@carl", "new", "hi")).await;
+    assert_eq!(ids(&inbox.take(&*ledger).await), ["new"]);
+    // A node of before that took over an inbox that went back acks without places, and is sent nothing for ever.
+    inbox.rows.truncate(1);
+    inbox.open(&*ledger).await;
+    let rows = mail(&*ledger, &inbox.home).await;
+    assert_eq!(rows.len(), 3);
+    let acks = rows.iter().map(|row| ack(row, DeliveryRung::Delivered)).collect();
+    ledger.ack(&inbox.home.via(), acks).await.unwrap();
+    assert_eq!(mail(&*ledger, &inbox.home).await, []);
+    // What cannot be stored is not sent for ever either.
+    inbox.rows.truncate(0);
+    inbox.open(&*ledger).await;
+    let rows = mail(&*ledger, &inbox.home).await;
+    let nack = |row: &MailRow| Nack { id: row.id, recipient: row.recipient, code: "x".into() };
+    ledger.nack(&inbox.home.link, rows.iter().map(nack).collect()).await.unwrap();
+    assert_eq!(mail(&*ledger, &inbox.home).await, []);
+}
+
+/// One loss is noted once, however many nodes tell of it.
+pub async fn a_ledger_that_went_back_names_the_time_it_lost(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    let receipt = accepted(&*ledger, &jane, text("#t", "kept", "hi")).await;
+    let witness = |home: &Home, id: &str, message: MessageId, accepted_at: Timestamp| Witness {
+        sender: home.id(),
+        client_message_id: id.parse::<ClientMessageId>().unwrap(),
+        broker_message_id: message,
+        accepted_at: Some(accepted_at),
+    };
+    let tell = async |home: &Home, done: Vec<Witness>| {
+        ledger.open_link(LinkOpening { done, ..opening(&home.link, "e") }).await.unwrap()
+    };
+    let lost_at = ledger.now().await.unwrap();
+    let kept = witness(&jane, "kept", receipt.broker_message_id, lost_at);
+    assert_eq!(tell(&jane, vec![kept]).await.ledger_went_back, None);
+    let lost = |home: &Home| witness(home, "lost", MessageId::from_bytes([9; 16]), lost_at);
+    bench.advance(std::time::Duration::from_secs(5));
+    let first = tell(&jane, vec![lost(&jane)]).await.ledger_went_back.unwrap();
+    assert_eq!(first.noticed_by, jane.link.node.to_string());
+    assert!(first.ends_at <= first.upto && first.upto <= first.noticed_at, "{first:?}");
+    bench.advance(std::time::Duration::from_secs(5));
+    let early = Witness { accepted_at: Some(first.ends_at), ..lost(&carl) };
+    assert_eq!(tell(&carl, vec![early]).await.ledger_went_back, Some(first.clone()), "the same loss");
+    assert_eq!(tell(&carl, vec![]).await.ledger_went_back, Some(first));
+    assert_eq!(bench.count("went_back").await, 1);
 }

@@ -126,7 +126,13 @@ pub async fn come_back(ledger: &dyn Ledger, name: &str, again: &str) -> Joined {
 
 /// What a node says when nothing is unusual.
 pub fn opening(link: &Link, inbox_epoch: &str) -> LinkOpening {
-    LinkOpening { link: link.clone(), inbox_epoch: inbox_epoch.into(), members: Vec::new(), done: Vec::new() }
+    LinkOpening {
+        link: link.clone(),
+        inbox_epoch: inbox_epoch.into(),
+        members: Vec::new(),
+        done: Vec::new(),
+        received: None,
+    }
 }
 
 /// A message with nothing but a text.
@@ -210,7 +216,7 @@ pub fn bodies(history: &History) -> Vec<String> {
 
 /// An ack of `rung` for a row of mail.
 pub fn ack(row: &MailRow, rung: model::DeliveryRung) -> Ack {
-    Ack { id: row.id, recipient: row.recipient, rung, at: row.created_at, read_at: None }
+    Ack { id: row.id, recipient: row.recipient, rung, at: row.created_at, read_at: None, place: None }
 }
 
 /// Rungs of one message, by recipient name.

@@ -30,6 +30,7 @@ pub async fn mail_comes_oldest_first_with_everything_a_recipient_needs(bench: im
         deliver_by: first.deliver_by,
         read_at: None,
         redelivered: false,
+        again: None,
     };
     assert_eq!((rows.len(), &rows[0]), (2, &expected));
     let topic_place =
@@ -142,6 +143,7 @@ pub async fn the_broker_acks_for_the_members_it_hosts(bench: impl Bench) {
         rung: DeliveryRung::Notified,
         at: receipt.accepted_at,
         read_at: Some(receipt.accepted_at),
+        place: None,
     };
     assert_eq!(ledger.ack(&jane.via(), vec![row]).await.unwrap(), []);
     assert_eq!(ledger.ack(&Via::Broker, vec![row]).await.unwrap().len(), 1);

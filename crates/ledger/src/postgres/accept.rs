@@ -114,8 +114,10 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<(Desk, Vec<i64>), St
     )
     .await?;
     let mesh_row = mesh_rows.first().ok_or(StorageError::NoMesh)?;
+    let now = tx.shifted(mesh_row.try_get(5)?);
     let desk = Desk {
-        now: tx.shifted(mesh_row.try_get(5)?),
+        now,
+        forgotten_upto: tx.may_be_forgotten_upto(now),
         policies: mesh::mesh(mesh_row)?.policies,
         nodes: mesh_rows.iter().filter_map(|row| node_facts(row).transpose()).collect::<Result<_, _>>()?,
         by_id: keyed_facts(&by_id, |row| id(row, 0))?,

@@ -44,7 +44,8 @@ pub(super) async fn write(tx: &Tx, write: &HubWrite) -> Result<(HubOutcome, Opti
         Some(_) | None => return refused(HubRefusal::Revoked),
     };
     if let Some(key) = &write.key
-        && let Some(outcome) = settled(known_to(tx, principal, &key.key).await?, key, tx.now)
+        && let Some(outcome) =
+            settled(known_to(tx, principal, &key.key).await?, key, tx.may_be_forgotten_upto(tx.now))
     {
         return Ok((outcome, None));
     }
@@ -162,7 +163,7 @@ pub(super) async fn ask(
     key: &ClientMessageId,
     created_at: Option<Timestamp>,
 ) -> Result<HubKeyStatus, StorageError> {
-    Ok(asked(known(tx, principal, key).await?, created_at, tx.now).0)
+    Ok(asked(known(tx, principal, key).await?, created_at, tx.forgetting_now()).0)
 }
 
 /// The same, and a no stays true: a key nobody used is retired, as a message's id too.
@@ -182,7 +183,7 @@ pub(super) async fn fence(
     let window = mesh::read(tx).await?.policies.dedupe;
     let until = key_expires_at(tx.now).as_micros();
     loop {
-        let (found, retire) = asked(known_to(tx, member.number, key).await?, created_at, tx.now);
+        let (found, retire) = asked(known_to(tx, member.number, key).await?, created_at, tx.forgetting_now());
         if !retire {
             return Ok(found);
         }
@@ -223,8 +224,8 @@ pub(super) async fn list(
     Ok(HubPage { records, head, more })
 }
 
-pub(super) async fn expire_keys(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
-    tx.change(sql!("idem_expire"), &[&tx.now.as_micros(), &bound(limit)]).await
+pub(super) async fn expire_keys(tx: &Tx, aged: Timestamp, limit: usize) -> Result<u64, StorageError> {
+    tx.change(sql!("idem_expire"), &[&aged.as_micros(), &bound(limit)]).await
 }
 
 /// version, updated_at, body
@@ -259,7 +260,12 @@ fn stored_key(row: &Row) -> Result<HubKnown, StorageError> {
     let status: i16 = row.try_get(2)?;
     Ok(HubKnown::Stored {
         fingerprint: Fingerprint::from_bytes(bytes(row, 1)?),
-        answer: HubAnswer { status: status.unsigned_abs(), etag: row.try_get(3)?, body: row.try_get(4)? },
+        answer: HubAnswer {
+            changed_at: None,
+            status: status.unsigned_abs(),
+            etag: row.try_get(3)?,
+            body: row.try_get(4)?,
+        },
         created_at: at(row, 5)?,
     })
 }

@@ -16,16 +16,21 @@ use crate::types::explain::Orphan;
 use crate::types::manage::{Forgotten, IdPlace, Pruned};
 
 /// An index has the oldest first: there is more wherever it found its fill, and no place to remember.
-pub(super) async fn expire_dedupe(tx: &Tx, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
-    let row = tx.one(sql!("dedupe_expire"), &[&tx.now.as_micros(), &bound(limit)]).await?;
+pub(super) async fn expire_dedupe(
+    tx: &Tx,
+    aged: Timestamp,
+    from: IdPlace,
+    limit: usize,
+) -> Result<Forgotten, StorageError> {
+    let row = tx.one(sql!("dedupe_expire"), &[&aged.as_micros(), &bound(limit)]).await?;
     let ids = row.map_or(Ok(0), |row| count(&row, 0))?;
     Ok(Forgotten { ids, next: (ids == limit as u64).then_some(from) })
 }
 
-pub(super) async fn expire_undelivered(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
-    let hurried = past_deliver_by(tx, limit).await?;
+pub(super) async fn expire_undelivered(tx: &Tx, aged: Timestamp, limit: usize) -> Result<u64, StorageError> {
+    let hurried = past_deliver_by(tx, aged, limit).await?;
     let left = limit.saturating_sub(usize::try_from(hurried).unwrap_or(limit));
-    let oldest = ago(tx, days_long(UNDELIVERED_DAYS_MAX));
+    let oldest = ago(aged, days_long(UNDELIVERED_DAYS_MAX));
     let (expired, dead) = (small(DeliveryRung::Expired.code()), small(DeliveryRung::DeadLetter.code()));
     let revoked = ErrorCode::Revoked.code();
     let now = tx.now.as_micros();
@@ -39,15 +44,15 @@ pub(super) async fn expire_undelivered(tx: &Tx, limit: usize) -> Result<u64, Sto
     Ok(hurried + ended.len() as u64)
 }
 
-async fn past_deliver_by(tx: &Tx, limit: usize) -> Result<u64, StorageError> {
+async fn past_deliver_by(tx: &Tx, aged: Timestamp, limit: usize) -> Result<u64, StorageError> {
     let row = tx.one(sql!("mesh_swept"), &[]).await?.ok_or(StorageError::NoMesh)?;
     let since = at(&row, 0)?.as_micros() - micros(SWEEP_OVERLAP);
-    let (now, rung) = (tx.now.as_micros(), small(DeliveryRung::Expired.code()));
+    let (aged, rung) = (aged.as_micros(), small(DeliveryRung::Expired.code()));
     let why = ErrorCode::DeliverByPassed.code();
-    let ended = tx.all(sql!("deliveries_end_past"), &[&since, &now, &bound(limit), &rung, &why]).await?;
+    let ended = tx.all(sql!("deliveries_end_past"), &[&since, &aged, &bound(limit), &rung, &why]).await?;
     mail::done_of(tx, &ended).await?;
     if ended.len() < limit {
-        tx.change(sql!("mesh_set_swept"), &[&now]).await?;
+        tx.change(sql!("mesh_set_swept"), &[&aged]).await?;
     }
     Ok(ended.len() as u64)
 }
@@ -93,27 +98,37 @@ pub(super) async fn prune_log(
 }
 
 /// Used things stay a while, so that a late copy is told what happened to it.
-pub(super) async fn sweep_way_in(tx: &Tx) -> Result<u64, StorageError> {
-    Ok(tx.change(sql!("nonce_sweep"), &[&tx.now.as_micros()]).await?
-        + tx.change(sql!("challenge_sweep"), &[&ago(tx, NONCE_KEPT)]).await?
-        + tx.change(sql!("ticket_sweep"), &[&ago(tx, TICKET_KEPT)]).await?
-        + tx.change(sql!("invite_sweep"), &[&ago(tx, TICKET_KEPT)]).await?
-        + tx.change(sql!("escalation_sweep"), &[&ago(tx, ESCALATION_KEPT)]).await?
-        + signin::sweep(tx).await?)
+pub(super) async fn sweep_way_in(tx: &Tx, aged: Timestamp) -> Result<u64, StorageError> {
+    Ok(tx.change(sql!("nonce_sweep"), &[&aged.as_micros()]).await?
+        + tx.change(sql!("challenge_sweep"), &[&ago(aged, NONCE_KEPT)]).await?
+        + tx.change(sql!("ticket_sweep"), &[&ago(aged, TICKET_KEPT)]).await?
+        + tx.change(sql!("invite_sweep"), &[&ago(aged, TICKET_KEPT)]).await?
+        + tx.change(sql!("escalation_sweep"), &[&ago(aged, ESCALATION_KEPT)]).await?
+        + signin::sweep(tx, aged).await?)
 }
 
 /// The whole audit reads from one snapshot.
 pub(super) async fn orphans(tx: &Tx, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
-    let (before, now, bound) = (before.as_micros(), tx.now.as_micros(), bound(limit));
+    let now = tx.now.max(tx.may_be_forgotten_upto(tx.now));
+    let (before, now, bound) = (before.as_micros(), now.as_micros(), bound(limit));
     let mut orphans = Vec::new();
     for row in tx.all(sql!("audit_dedupe"), &[&before, &bound]).await? {
         orphans.extend(id_option(&row, 0)?.map(Orphan::BodyMissing));
     }
+    for row in tx.all(sql!("audit_places"), &[&bound]).await? {
+        orphans.extend(id_option(&row, 0)?.map(Orphan::PlaceMismatch));
+    }
     for row in tx.all(sql!("audit_messages"), &[&before, &now, &bound]).await? {
         orphans.extend(id_option(&row, 0)?.map(Orphan::MessageWithoutDedupe));
     }
+    for row in tx.all(sql!("audit_directs"), &[&bound]).await? {
+        orphans.extend(id_option(&row, 0)?.map(Orphan::DirectWithoutDelivery));
+    }
     for row in tx.all(sql!("audit_deliveries"), &[&before, &now, &bound]).await? {
         orphans.push(delivery_orphan(&row)?);
+    }
+    for row in tx.all(sql!("audit_mentions"), &[&bound]).await? {
+        orphans.push(Orphan::MentionWithoutMessage { message: row.try_get(0)? });
     }
     orphans.truncate(limit);
     Ok(orphans)
@@ -127,8 +142,8 @@ fn delivery_orphan(row: &Row) -> Result<Orphan, StorageError> {
     })
 }
 
-fn ago(tx: &Tx, span: Duration) -> i64 {
-    tx.now.as_micros() - micros(span)
+fn ago(at: Timestamp, span: Duration) -> i64 {
+    at.as_micros() - micros(span)
 }
 
 fn micros(span: Duration) -> i64 {

@@ -4,11 +4,11 @@ use model::MemberId;
 
 use super::row::{at_option, count, id, member, small};
 use super::session::Tx;
-use super::{mesh, sql, status};
-use crate::rules::{Speaker, borne_out, fenced, plain};
+use super::{mesh, received, sql, status};
+use crate::rules::{Speaker, Testimony, borne_out, fenced, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::{Role, kind_code};
-use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
+use crate::types::wayin::{InboxWentBack, Link, LinkMember, LinkOpened, LinkOpening, Witness};
 use crate::{LinkError, LinkRefused, StorageError};
 
 /// A link's node, as its transactions need it.
@@ -16,7 +16,11 @@ pub(super) struct LinkNode {
     pub number: i64,
     /// Messages up to this number may have been in an inbox that was lost.
     pub redelivered_upto: i64,
-    inbox_epoch: Option<String>,
+    pub inbox_epoch: Option<String>,
+    /// The highest place of its inbox that it told.
+    pub received_upto: u64,
+    /// The last time its inbox was found older than it had been; how much is left to send is not looked up.
+    pub went_back: Option<InboxWentBack>,
 }
 
 /// The node behind a link, unless the link is fenced. Part of every transaction a link asks for. In a writing
@@ -25,14 +29,22 @@ pub(super) async fn check(tx: &Tx, link: &Link) -> Result<LinkNode, LinkError> {
     let row = tx.one(sql!("node_link"), &[&link.node.as_str()]).await?;
     let row = row.ok_or(LinkRefused::UnknownNode)?;
     fenced(count(&row, 1)?, at_option(&row, 4)?.is_some(), link)?;
-    let node = || -> Result<LinkNode, tokio_postgres::Error> {
+    let node = || -> Result<LinkNode, StorageError> {
+        let went_back = match at_option(&row, 6)? {
+            Some(noticed_at) => {
+                Some(InboxWentBack { noticed_at, from: count(&row, 7)?, to: count(&row, 8)?, left: 0 })
+            }
+            None => None,
+        };
         Ok(LinkNode {
             number: row.try_get(0)?,
             redelivered_upto: row.try_get(2)?,
             inbox_epoch: row.try_get(3)?,
+            received_upto: count(&row, 5)?,
+            went_back,
         })
     };
-    Ok(node().map_err(StorageError::from)?)
+    Ok(node()?)
 }
 
 /// [`check`] in a writing transaction.
@@ -52,16 +64,20 @@ pub(super) async fn speaker(tx: &Tx, via: &Via) -> Result<Speaker, LinkError> {
 pub(super) async fn open(tx: &Tx, opening: &LinkOpening) -> Result<LinkOpened, LinkError> {
     let node = check_locked(tx, &opening.link).await?;
     note_inbox(tx, &node, &plain(&opening.inbox_epoch)).await?;
+    let inbox_went_back =
+        received::note_inbox(tx, &node, &plain(&opening.inbox_epoch), opening.received).await?;
     for listed in &opening.members {
         restore_member(tx, node.number, listed).await?;
     }
-    let mut restored = false;
+    let mut testimony = Testimony::default();
     for witness in &opening.done {
-        restored |= !holds(tx, witness).await?;
+        testimony = testimony.heard(witness, holds(tx, witness).await?);
     }
+    let ledger_went_back = received::note_books(tx, &testimony, opening.link.node.as_str()).await?;
     let rows = tx.all(sql!("members_at_node"), &[&node.number]).await?;
     let members = rows.iter().map(|row| member(row, 0)).collect::<Result<_, _>>()?;
-    Ok(LinkOpened { restored, members, mesh: mesh::read(tx).await?, now: tx.now })
+    let (restored, mesh) = (testimony.is_missing, mesh::read(tx).await?);
+    Ok(LinkOpened { restored, members, mesh, now: tx.now, inbox_went_back, ledger_went_back })
 }
 
 /// Another inbox than last time: whatever was accepted until now may be seen twice by the node.

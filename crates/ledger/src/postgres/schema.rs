@@ -66,6 +66,11 @@ const STEPS: &[Step] = &[
     Step { number: 7, name: "mail", sql: include_str!("migrations/0007_mail.sql") },
     Step { number: 8, name: "lean", sql: include_str!("migrations/0008_lean.sql") },
     Step { number: 9, name: "stretches", sql: include_str!("migrations/0009_stretches.sql") },
+    Step {
+        number: 10,
+        name: "ageing_and_receipt_marks",
+        sql: include_str!("migrations/0010_ageing_and_receipt_marks.sql"),
+    },
 ];
 
 /// The checked-in sum of the steps.

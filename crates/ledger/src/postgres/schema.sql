@@ -178,9 +178,12 @@ CREATE TABLE delivery (
     read_at BIGINT,
     push_conversation BIGINT, -- the log whose order a pushed row keeps; NULL: the row is not pushed
     stretch BIGINT, -- the first number of where it waited; NULL: it never did
+    received_as BIGINT, -- its place in the recipient's inbox; NULL: not told
+    again SMALLINT CHECK (again = 1), -- 1: the inbox may lack it, so it is sent again
     PRIMARY KEY (message, recipient)
 );
 CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
+CREATE INDEX delivery_again ON delivery (recipient, message) WHERE again = 1;
 
 -- Where a recipient's undelivered rows are: in a stretch of numbers that were given together, which their rows name.
 CREATE TABLE mail (
@@ -314,6 +317,34 @@ CREATE TABLE outlived (
     client_message_id TEXT COLLATE "C" NOT NULL,
     message BIGINT NOT NULL,
     PRIMARY KEY (client_message_id, message)
+);
+
+-- What was seen of the store's clock: whatever ends by age, ends by borne_out_at and not by the clock's word.
+CREATE TABLE ageing (
+    number SMALLINT PRIMARY KEY CHECK (number = 1),
+    borne_out_at BIGINT NOT NULL, -- the clock as far as time that was seen to pass bears it out
+    reached_at BIGINT NOT NULL, -- the latest that ever was: up to here ids may be forgotten already
+    doubted_since BIGINT, -- borne_out_at when the clock was first seen to stand ahead of it
+    doubted_least BIGINT, -- the least it stood ahead since, in microseconds
+    CHECK ((doubted_since IS NULL) = (doubted_least IS NULL))
+);
+
+-- What a node has of its mail, as it says: so an inbox that went back to an older copy is noticed, and what it lacks is
+-- sent again. Apart from the node, whose row every link's transaction holds.
+CREATE TABLE inbox_mark (
+    node BIGINT PRIMARY KEY REFERENCES node (number),
+    received_upto BIGINT NOT NULL, -- the highest place of its inbox that the node told
+    went_back_at BIGINT, -- when that inbox was last found older than it had been
+    went_back_from BIGINT, -- the highest place told before
+    went_back_to BIGINT -- the highest place it had then
+);
+
+-- Each time these books were found older than what a node, or the mark beside the file, knew of them.
+CREATE TABLE went_back (
+    noticed_at BIGINT PRIMARY KEY,
+    ends_at BIGINT NOT NULL, -- the last thing the older books hold
+    upto BIGINT NOT NULL, -- what was accepted between both is lost unless its sender sends it again
+    noticed_by TEXT NOT NULL
 );
 
 CREATE VIEW dedupe_text AS

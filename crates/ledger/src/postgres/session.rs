@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
 use futures_util::future::try_join;
-use model::{Entropy, Timestamp};
+use model::{Clock, Entropy, SystemClock, Timestamp};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row, Statement};
 
@@ -17,6 +17,7 @@ use super::schema::OpenError;
 use super::sql;
 use super::trouble::PostgresError;
 use crate::StorageError;
+use crate::ageing::ClockWatch;
 use crate::regressed::Regressions;
 
 /// Connections of one broker process beside the writers'. More do not help on few cores.
@@ -33,6 +34,11 @@ pub(super) struct Core {
     /// Microseconds added to the database's clock: zero outside the conformance suite.
     pub clock_shift: AtomicI64,
     pub regressions: Regressions,
+    /// This process's running time.
+    pub running: SystemClock,
+    /// Microseconds added to it: zero outside the conformance suite.
+    pub running_shift: AtomicU64,
+    pub watch: ClockWatch,
 }
 
 /// How a transaction sees the others.
@@ -148,6 +154,11 @@ impl Core {
         Ok(self.shifted(micros))
     }
 
+    /// Running time, moved by the shift.
+    pub fn running(&self) -> Duration {
+        self.running.monotonic() + Duration::from_micros(self.running_shift.load(Relaxed))
+    }
+
     fn shifted(&self, micros: i64) -> Timestamp {
         Timestamp::from_micros(micros + self.clock_shift.load(Relaxed))
     }
@@ -241,6 +252,26 @@ impl Tx {
 
     fn object(&self) -> &Object {
         self.client.as_ref().expect("a transaction holds its connection until it ends")
+    }
+
+    /// Running time of this process.
+    pub fn running(&self) -> Duration {
+        self.core.running()
+    }
+
+    /// What this process has seen of the clock.
+    pub fn watch(&self) -> &ClockWatch {
+        &self.core.watch
+    }
+
+    /// The instant up to which ids may be forgotten at `now`.
+    /// The instant by which an id that is not here is judged: up to here it may have been forgotten.
+    pub fn forgetting_now(&self) -> Timestamp {
+        self.now.max(self.may_be_forgotten_upto(self.now))
+    }
+
+    pub fn may_be_forgotten_upto(&self, now: Timestamp) -> Timestamp {
+        self.core.watch.may_be_forgotten_upto(now, self.core.running())
     }
 
     /// Source of ids.

@@ -57,8 +57,8 @@ pub(super) async fn use_ticket(tx: &Tx, ticket: SecretHash) -> Result<Option<Sec
     row.map(|row| bytes(&row, 0).map(SecretHash)).transpose()
 }
 
-pub(super) async fn sweep(tx: &Tx) -> Result<u64, StorageError> {
-    let now = tx.now.as_micros();
+pub(super) async fn sweep(tx: &Tx, aged: Timestamp) -> Result<u64, StorageError> {
+    let now = aged.as_micros();
     Ok(tx.change(sql!("sign_in_sweep"), &[&now]).await?
         + tx.change(sql!("session_sweep"), &[&now]).await?
         + tx.change(sql!("socket_ticket_sweep"), &[&now]).await?)

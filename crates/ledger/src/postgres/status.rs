@@ -99,7 +99,7 @@ async fn answer(
         return Ok((None, StatusAnswer::Unknown));
     };
     let known = known(tx, sender.number, &question.client_message_id).await?;
-    Ok((Some(sender), status_of(known.as_ref(), question, window, tx.now)))
+    Ok((Some(sender), status_of(known.as_ref(), question, window, tx.forgetting_now())))
 }
 
 /// False when somebody else wrote the id in the meantime.

@@ -22,8 +22,8 @@ use super::lookup::LookUps;
 use super::session::Core;
 use super::wake::{Bell, Wake};
 use super::{
-    chat, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status, token, wayin,
-    webhook, window,
+    chat, durable, explain, history, hub, janitor, join, link, list, manage, mesh, push, signin, status,
+    token, wayin, webhook, window,
 };
 use crate::*;
 
@@ -49,6 +49,18 @@ impl Ledger for PostgresLedger {
 
     fn clock_regressed(&self) -> watch::Receiver<Regressed> {
         self.core.regressions.subscribe()
+    }
+
+    async fn durability(&self) -> Result<Vec<DurabilityWarning>, StorageError> {
+        self.read("ledger.durability", |tx| durable::warnings(tx).boxed()).await
+    }
+
+    async fn look_at_clock(&self) -> Result<ClockLook, StorageError> {
+        self.look().await
+    }
+
+    fn may_be_forgotten_upto(&self, now: Timestamp) -> Timestamp {
+        self.core.watch.may_be_forgotten_upto(now, self.core.running())
     }
 
     async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {
@@ -284,16 +296,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn empty_conversation(&self, id: ConversationId) -> Result<Option<Emptied>, StorageError> {
-        let mut removed = 0;
-        loop {
-            let round =
-                self.write("ledger.empty_conversation", move |tx| chat::empty(tx, id).boxed()).await?;
-            match round.map(|round| round.add_to(removed)) {
-                None => return Ok(None),
-                Some(Ok(emptied)) => return Ok(Some(emptied)),
-                Some(Err(so_far)) => removed = so_far,
-            }
-        }
+        self.empty_log(id).await
     }
 
     async fn escalations(&self, reader: MemberId, limit: usize) -> Result<Vec<Escalation>, StorageError> {
@@ -543,21 +546,7 @@ impl Ledger for PostgresLedger {
         created_at: Option<Timestamp>,
         fence: Fence,
     ) -> Result<HubKeyStatus, StorageError> {
-        let key = key.clone();
-        match fence {
-            Fence::None => {
-                self.read("ledger.hub_key_status", move |tx| {
-                    async move { hub::ask(tx, principal, &key, created_at).await }.boxed()
-                })
-                .await
-            }
-            Fence::Retire => {
-                self.write("ledger.hub_fence", move |tx| {
-                    async move { hub::fence(tx, principal, &key, created_at).await }.boxed()
-                })
-                .await
-            }
-        }
+        self.ask_hub(principal, key.clone(), created_at, fence).await
     }
 
     async fn hub_record(&self, kind: RecordKind, id: &RecordId) -> Result<Option<HubRecord>, StorageError> {
@@ -571,17 +560,19 @@ impl Ledger for PostgresLedger {
     }
 
     async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
-        self.write("ledger.expire_hub_keys", move |tx| hub::expire_keys(tx, limit).boxed()).await
+        self.sweep("ledger.expire_hub_keys", move |tx, aged| hub::expire_keys(tx, aged, limit).boxed()).await
     }
 
     async fn expire_dedupe(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
-        self.write("ledger.expire_dedupe", move |tx| janitor::expire_dedupe(tx, from.clone(), limit).boxed())
+        self.sweep("ledger.expire_dedupe", move |tx, at| janitor::expire_dedupe(tx, at, from, limit).boxed())
             .await
     }
 
     async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError> {
-        self.write("ledger.expire_undelivered", move |tx| janitor::expire_undelivered(tx, limit).boxed())
-            .await
+        self.sweep("ledger.expire_undelivered", move |tx, at| {
+            janitor::expire_undelivered(tx, at, limit).boxed()
+        })
+        .await
     }
 
     async fn prune_messages(&self, before: Timestamp, limit: usize) -> Result<Pruned, StorageError> {
@@ -590,7 +581,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn sweep_way_in(&self) -> Result<u64, StorageError> {
-        self.write("ledger.sweep_way_in", |tx| janitor::sweep_way_in(tx).boxed()).await
+        self.sweep("ledger.sweep_way_in", |tx, aged| janitor::sweep_way_in(tx, aged).boxed()).await
     }
 
     async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::row::{at, at_option, bound, code, count, epoch, id, small, text};
 use super::session::Tx;
-use super::{history, link, mail, sql};
-use crate::rules::{Speaker, acks_for, climb, plain};
+use super::{history, link, mail, received, sql};
+use crate::rules::{Speaker, acks_for, climb, has_it_again, place_number, plain};
 use crate::types::accept::Via;
 use crate::types::wayin::Link;
 use crate::types::window::{Ack, AckedRow, MailRow, Nack, ReceiptAck, ReceiptRow};
@@ -24,8 +24,14 @@ pub(super) async fn mail(
     let (messages, recipients) = columns(unacked.iter().copied());
     // Unacked rows are still undelivered, so they stand among the first ones found.
     let look = bound(limit.saturating_add(unacked.len()));
-    let rows = tx.all(sql!("mail"), &[&node.number, &look, &messages, &recipients, &bound(limit)]).await?;
-    Ok(rows.iter().map(|row| mail_row(row, node.redelivered_upto)).collect::<Result<_, _>>()?)
+    let mut mail = received::again(tx, &node, (&messages, &recipients), limit).await?;
+    // What is sent again was accepted first, and stands first in its log.
+    let rest = limit.saturating_sub(mail.len());
+    let rows = tx.all(sql!("mail"), &[&node.number, &look, &messages, &recipients, &bound(rest)]).await?;
+    for row in &rows {
+        mail.push(mail_row(row, node.redelivered_upto)?);
+    }
+    Ok(mail)
 }
 
 pub(super) async fn ack(tx: &Tx, via: &Via, rows: &[Ack]) -> Result<Vec<AckedRow>, LinkError> {
@@ -39,9 +45,14 @@ pub(super) async fn ack(tx: &Tx, via: &Via, rows: &[Ack]) -> Result<Vec<AckedRow
             at: row.at.min(tx.now),
             why: None,
             read_at: row.read_at.map(|at| at.min(tx.now)),
+            place: row.place.map(place_number),
         })
         .collect();
-    Ok(record(tx, speaker, &told).await?)
+    let acked = record(tx, speaker, &told).await?;
+    if let (Speaker::Node(node), Some(upto)) = (speaker, told.iter().filter_map(|row| row.place).max()) {
+        tx.change(sql!("inbox_received"), &[&node, &upto]).await?;
+    }
+    Ok(acked)
 }
 
 pub(super) async fn nack(tx: &Tx, link: &Link, rows: &[Nack]) -> Result<Vec<AckedRow>, LinkError> {
@@ -55,6 +66,7 @@ pub(super) async fn nack(tx: &Tx, link: &Link, rows: &[Nack]) -> Result<Vec<Acke
             at: tx.now,
             why: Some(plain(&row.code)),
             read_at: None,
+            place: None,
         })
         .collect();
     Ok(record(tx, speaker, &told).await?)
@@ -112,7 +124,7 @@ pub(super) async fn tell(
     rung: DeliveryRung,
     why: Option<String>,
 ) -> Result<(), StorageError> {
-    let told = Told { id, recipient, rung, at: tx.now, why, read_at: None };
+    let told = Told { id, recipient, rung, at: tx.now, why, read_at: None, place: None };
     record(tx, Speaker::Broker, &[told]).await?;
     Ok(())
 }
@@ -138,6 +150,8 @@ struct Told {
     at: Timestamp,
     why: Option<String>,
     read_at: Option<Timestamp>,
+    /// In the recipient's inbox.
+    place: Option<i64>,
 }
 
 /// One array per column of the update.
@@ -150,6 +164,10 @@ struct Climbs {
     ended_at: Vec<Option<i64>>,
     ended_code: Vec<Option<String>>,
     read_at: Vec<Option<i64>>,
+    place: Vec<Option<i64>>,
+    has_it: Vec<bool>,
+    /// Deliveries that change in nothing but that the inbox has them again.
+    has_it_alone: Vec<(i64, i64)>,
     /// Recipients and stretches of rows that stop waiting.
     taken: Vec<(i64, i64)>,
 }
@@ -195,7 +213,11 @@ impl Climbs {
             None => code(row, 5, DeliveryRung::from_code)?,
         };
         let step = climb(held, told.rung);
+        let has_it = has_it_again(held, told.rung, told.place.and_then(|place| u64::try_from(place).ok()));
         if step.is_none() && told.read_at.is_none() {
+            if has_it {
+                self.has_it_alone.push((message, recipient));
+            }
             return Ok(());
         }
         if held == DeliveryRung::Accepted
@@ -216,6 +238,8 @@ impl Climbs {
             self.ended_code[place] = told.why.clone();
         }
         self.read_at[place] = self.read_at[place].or(told.read_at.map(Timestamp::as_micros));
+        self.place[place] = told.place.or(self.place[place]);
+        self.has_it[place] |= has_it;
         Ok(())
     }
 
@@ -232,14 +256,18 @@ impl Climbs {
         self.ended_at.push(None);
         self.ended_code.push(None);
         self.read_at.push(None);
+        self.place.push(None);
+        self.has_it.push(false);
         self.message.len() - 1
     }
 
-    async fn write(self, tx: &Tx) -> Result<(), StorageError> {
+    async fn write(mut self, tx: &Tx) -> Result<(), StorageError> {
+        received::has_it(tx, std::mem::take(&mut self.has_it_alone)).await?;
         if self.message.is_empty() {
             return Ok(());
         }
-        let Self { message, recipient, rung, instants, ended_at, ended_code, read_at, taken } = self;
+        let Self { message, recipient, rung, instants, ended_at, ended_code, read_at, .. } = self;
+        let Self { place, has_it, taken, .. } = self;
         let [delivered, notified, engaged, processed] = instants;
         tx.change(
             sql!("deliveries_climb"),
@@ -254,6 +282,8 @@ impl Climbs {
                 &ended_at,
                 &ended_code,
                 &read_at,
+                &place,
+                &has_it,
             ],
         )
         .await?;
@@ -282,6 +312,7 @@ pub(super) fn mail_row(row: &Row, redelivered_upto: i64) -> Result<MailRow, Stor
         read_at: at_option(row, 9)?,
         place: history::place_of(row, 11)?,
         redelivered: row.try_get::<_, i64>(14)? <= redelivered_upto,
+        again: None,
     })
 }
 

@@ -33,7 +33,7 @@ pub(super) fn accept_all(
     frames: &[LaneSubmission],
 ) -> Result<(Verdicts, Left), StorageError> {
     let now = world.now();
-    let mut desk = read(conn, now, frames)?;
+    let mut desk = read(conn, world, now, frames)?;
     let window = desk.policies.dedupe;
     let mut judged = desk.clone().judge(frames, &*world.entropy);
     let needed: BTreeSet<&LogKey> = judged.entries.iter().map(|entry| &entry.log).collect();
@@ -53,7 +53,12 @@ pub(super) fn accept_all(
 }
 
 /// Everything the verdicts depend on but the direct conversations, which have no name to be found by.
-fn read(conn: &Connection, now: Timestamp, frames: &[LaneSubmission]) -> Result<Desk, StorageError> {
+fn read(
+    conn: &Connection,
+    world: &World,
+    now: Timestamp,
+    frames: &[LaneSubmission],
+) -> Result<Desk, StorageError> {
     let asked = Asked::of(frames);
     // The two that every message asks are prepared once.
     let mut members = conn.prepare_cached(sql!("member_facts_by_id"))?;
@@ -68,6 +73,7 @@ fn read(conn: &Connection, now: Timestamp, frames: &[LaneSubmission]) -> Result<
     })?;
     Ok(Desk {
         now,
+        forgotten_upto: world.may_be_forgotten_upto(),
         policies: mesh::read(conn)?.policies,
         nodes: each(asked.nodes, |name| Ok(node(conn, name)?.map(|facts| (name.clone(), facts))))?,
         by_name: each(

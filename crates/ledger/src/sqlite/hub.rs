@@ -38,7 +38,8 @@ pub(super) fn write(
         Some(_) | None => return refused(HubRefusal::Revoked),
     };
     if let Some(key) = &write.key
-        && let Some(outcome) = settled(known_to(conn, principal, &key.key)?, key, now)
+        && let Some(outcome) =
+            settled(known_to(conn, principal, &key.key)?, key, world.may_be_forgotten_upto())
     {
         return Ok((outcome, None));
     }
@@ -210,8 +211,8 @@ pub(super) fn list(
     Ok(HubPage { records, head, more })
 }
 
-pub(super) fn expire_keys(conn: &Connection, now: Timestamp, limit: usize) -> Result<u64, StorageError> {
-    Ok(change(conn, sql!("idem_expire"), params![now.as_micros(), bound(limit)])? as u64)
+pub(super) fn expire_keys(conn: &Connection, aged: Timestamp, limit: usize) -> Result<u64, StorageError> {
+    Ok(change(conn, sql!("idem_expire"), params![aged.as_micros(), bound(limit)])? as u64)
 }
 
 /// version, updated_at, body
@@ -245,7 +246,7 @@ fn stored_key(row: &Row<'_>) -> ::sqlite::rusqlite::Result<HubKnown> {
     }
     Ok(HubKnown::Stored {
         fingerprint: Fingerprint::from_bytes(row.get(1)?),
-        answer: HubAnswer { status: row.get(2)?, etag: row.get(3)?, body: row.get(4)? },
+        answer: HubAnswer { changed_at: None, status: row.get(2)?, etag: row.get(3)?, body: row.get(4)? },
         created_at: at(row, 5)?,
     })
 }

@@ -22,11 +22,11 @@ const AUDIT_SLICE: usize = 10_000;
 /// every accept a row, to spare a walk that takes seconds for millions of ids and may take place whenever.
 pub(super) fn expired_ids(
     conn: &Connection,
-    now: Timestamp,
+    aged: Timestamp,
     from: &IdPlace,
     limit: usize,
 ) -> Result<(Vec<IdPlace>, Option<IdPlace>), StorageError> {
-    let params = params![from.client_message_id, from.sender, now.as_micros(), bound(limit)];
+    let params = params![from.client_message_id, from.sender, aged.as_micros(), bound(limit)];
     let rows = all(conn, sql!("dedupe_walk"), params, |row| {
         let place = IdPlace { client_message_id: row.get(0)?, sender: row.get(1)? };
         Ok((place, row.get::<_, bool>(2)?))
@@ -37,10 +37,10 @@ pub(super) fn expired_ids(
 }
 
 /// Those of them whose window has still passed: it may have been made longer since they were read.
-pub(super) fn forget_ids(conn: &Connection, now: Timestamp, due: &[IdPlace]) -> Result<u64, StorageError> {
+pub(super) fn forget_ids(conn: &Connection, aged: Timestamp, due: &[IdPlace]) -> Result<u64, StorageError> {
     let mut forgotten = 0;
     for IdPlace { client_message_id, sender } in due {
-        let params = params![sender, client_message_id, now.as_micros()];
+        let params = params![sender, client_message_id, aged.as_micros()];
         change(conn, sql!("outlived_insert"), params)?;
         forgotten += change(conn, sql!("dedupe_delete"), params)?;
     }
@@ -49,13 +49,13 @@ pub(super) fn forget_ids(conn: &Connection, now: Timestamp, due: &[IdPlace]) -> 
 
 pub(super) fn expire_undelivered(
     conn: &Connection,
-    now: Timestamp,
+    aged: Timestamp,
     limit: usize,
 ) -> Result<u64, StorageError> {
-    let mut ended = past_deliver_by(conn, now, limit)?;
+    let mut ended = past_deliver_by(conn, aged, limit)?;
     let recipients =
         all(conn, sql!("recipients_waiting"), [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?)))?;
-    let oldest = Timestamp::from_micros(now.as_micros() - days_in_micros(UNDELIVERED_DAYS_MAX));
+    let oldest = Timestamp::from_micros(aged.as_micros() - days_in_micros(UNDELIVERED_DAYS_MAX));
     for (recipient, removed) in recipients {
         let left = limit.saturating_sub(ended);
         let rows = all(conn, sql!("mail_ages"), params![recipient, bound(left)], |row| {
@@ -68,26 +68,26 @@ pub(super) fn expire_undelivered(
                 // Numbers rise with time, so the rest of this recipient's rows is younger.
                 (false, false) => break,
             };
-            window::end(conn, message, recipient, rung, now, why)?;
+            window::end(conn, message, recipient, rung, aged, why)?;
             ended += 1;
         }
     }
     Ok(ended as u64)
 }
 
-fn past_deliver_by(conn: &Connection, now: Timestamp, limit: usize) -> Result<usize, StorageError> {
+fn past_deliver_by(conn: &Connection, aged: Timestamp, limit: usize) -> Result<usize, StorageError> {
     let swept = one(conn, sql!("mesh_swept"), [], |row| at(row, 0))?.ok_or(StorageError::NoMesh)?;
     let since = swept.as_micros() - i64::try_from(SWEEP_OVERLAP.as_micros()).unwrap_or(0);
     let rows =
-        all(conn, sql!("mail_past_deliver_by"), params![since, now.as_micros(), bound(limit)], |row| {
+        all(conn, sql!("mail_past_deliver_by"), params![since, aged.as_micros(), bound(limit)], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
         })?;
     for (message, recipient) in &rows {
         let why = ErrorCode::DeliverByPassed.code();
-        window::end(conn, *message, *recipient, DeliveryRung::Expired, now, why)?;
+        window::end(conn, *message, *recipient, DeliveryRung::Expired, aged, why)?;
     }
     if rows.len() < limit {
-        change(conn, sql!("mesh_set_swept"), [now.as_micros()])?;
+        change(conn, sql!("mesh_set_swept"), [aged.as_micros()])?;
     }
     Ok(rows.len())
 }
@@ -145,14 +145,14 @@ fn delete_deliveries(conn: &Connection, message: i64) -> Result<(), StorageError
 }
 
 /// Used things stay a while, so that a late copy is told what happened to it.
-pub(super) fn sweep_way_in(conn: &Connection, now: Timestamp) -> Result<u64, StorageError> {
-    let ago = |span: Duration| now.as_micros() - i64::try_from(span.as_micros()).unwrap_or(0);
-    let swept = change(conn, sql!("nonce_sweep"), [now.as_micros()])?
+pub(super) fn sweep_way_in(conn: &Connection, aged: Timestamp) -> Result<u64, StorageError> {
+    let ago = |span: Duration| aged.as_micros() - i64::try_from(span.as_micros()).unwrap_or(0);
+    let swept = change(conn, sql!("nonce_sweep"), [aged.as_micros()])?
         + change(conn, sql!("challenge_sweep"), [ago(NONCE_KEPT)])?
         + change(conn, sql!("ticket_sweep"), [ago(TICKET_KEPT)])?
         + change(conn, sql!("invite_sweep"), [ago(TICKET_KEPT)])?
         + change(conn, sql!("escalation_sweep"), [ago(ESCALATION_KEPT)])?
-        + signin::sweep(conn, now)?;
+        + signin::sweep(conn, aged)?;
     Ok(swept as u64)
 }
 
@@ -162,6 +162,7 @@ pub(super) enum AuditAt {
     Dedupe { client_message_id: String, sender: i64 },
     Message { after: i64 },
     Delivery { message: i64, recipient: i64 },
+    Mention { member: i64, message: i64 },
     End,
 }
 
@@ -183,6 +184,7 @@ pub(super) fn audit(
         }
         AuditAt::Message { after } => audit_messages(conn, now, before, *after),
         AuditAt::Delivery { message, recipient } => audit_deliveries(conn, now, before, *message, *recipient),
+        AuditAt::Mention { member, message } => audit_mentions(conn, *member, *message),
         AuditAt::End => Ok((Vec::new(), AuditAt::End)),
     }
 }
@@ -195,9 +197,13 @@ fn audit_dedupe(
 ) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
     let params = params![after, sender, before.as_micros(), bound(AUDIT_SLICE)];
     let rows = all(conn, sql!("audit_dedupe"), params, |row| {
-        let missing = row.get::<_, Option<[u8; 16]>>(2)?;
-        let orphan = missing.map(|id| Orphan::BodyMissing(MessageId::from_bytes(id)));
-        Ok((AuditAt::Dedupe { client_message_id: row.get(0)?, sender: row.get(1)? }, orphan))
+        let missing: Option<[u8; 16]> = row.get(2)?;
+        let misplaced: Option<[u8; 16]> = row.get(3)?;
+        let orphans = [
+            missing.map(|id| Orphan::BodyMissing(MessageId::from_bytes(id))),
+            misplaced.map(|id| Orphan::PlaceMismatch(MessageId::from_bytes(id))),
+        ];
+        Ok((AuditAt::Dedupe { client_message_id: row.get(0)?, sender: row.get(1)? }, orphans))
     })?;
     Ok(slice(rows, AuditAt::Message { after: 0 }))
 }
@@ -210,11 +216,13 @@ fn audit_messages(
 ) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
     let params = params![after, before.as_micros(), now.as_micros(), bound(AUDIT_SLICE)];
     let rows = all(conn, sql!("audit_messages"), params, |row| {
-        let orphan = row
-            .get::<_, bool>(1)?
-            .then(|| id(row, 2, MessageId::from_bytes).map(Orphan::MessageWithoutDedupe))
-            .transpose()?;
-        Ok((AuditAt::Message { after: row.get(0)? }, orphan))
+        let (unknown, direct) = (row.get::<_, bool>(1)?, row.get::<_, Option<bool>>(3)? == Some(true));
+        let id = id(row, 2, MessageId::from_bytes)?;
+        let orphans = [
+            unknown.then_some(Orphan::MessageWithoutDedupe(id)),
+            direct.then_some(Orphan::DirectWithoutDelivery(id)),
+        ];
+        Ok((AuditAt::Message { after: row.get(0)? }, orphans))
     })?;
     Ok(slice(rows, AuditAt::Delivery { message: 0, recipient: 0 }))
 }
@@ -235,16 +243,29 @@ fn audit_deliveries(
             (false, Some(id)) if outside => Some(Orphan::DeliveryOutsideMail(MessageId::from_bytes(id))),
             (false, _) => None,
         };
-        Ok((AuditAt::Delivery { message, recipient: row.get(1)? }, orphan))
+        Ok((AuditAt::Delivery { message, recipient: row.get(1)? }, [orphan]))
+    })?;
+    Ok(slice(rows, AuditAt::Mention { member: 0, message: 0 }))
+}
+
+fn audit_mentions(
+    conn: &Connection,
+    member: i64,
+    message: i64,
+) -> Result<(Vec<Orphan>, AuditAt), StorageError> {
+    let rows = all(conn, sql!("audit_mentions"), params![member, message, bound(AUDIT_SLICE)], |row| {
+        let (member, message) = (row.get(0)?, row.get(1)?);
+        let orphan = row.get::<_, bool>(2)?.then_some(Orphan::MentionWithoutMessage { message });
+        Ok((AuditAt::Mention { member, message }, [orphan]))
     })?;
     Ok(slice(rows, AuditAt::End))
 }
 
 /// The orphans of a slice; after a short slice comes the next table.
-fn slice(rows: Vec<(AuditAt, Option<Orphan>)>, then: AuditAt) -> (Vec<Orphan>, AuditAt) {
+fn slice<const N: usize>(rows: Vec<(AuditAt, [Option<Orphan>; N])>, then: AuditAt) -> (Vec<Orphan>, AuditAt) {
     let next = match rows.last() {
         Some((at, _)) if rows.len() == AUDIT_SLICE => at.clone(),
         Some(_) | None => then,
     };
-    (rows.into_iter().filter_map(|(_, orphan)| orphan).collect(), next)
+    (rows.into_iter().flat_map(|(_, orphans)| orphans).flatten().collect(), next)
 }

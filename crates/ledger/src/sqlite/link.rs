@@ -4,11 +4,12 @@ use ::sqlite::rusqlite::{Connection, params};
 use model::Timestamp;
 
 use super::row::{all, at_option, change, count, id, member, one};
-use super::{mesh, sql, status};
-use crate::rules::{Speaker, borne_out, plain};
+use super::store::World;
+use super::{mesh, received, sql, status};
+use crate::rules::{Speaker, Testimony, borne_out, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::kind_code;
-use crate::types::wayin::{Link, LinkMember, LinkOpened, LinkOpening, Witness};
+use crate::types::wayin::{InboxWentBack, Link, LinkMember, LinkOpened, LinkOpening, Witness};
 use crate::{LinkError, LinkRefused, StorageError};
 
 /// A link's node, as its transactions need it.
@@ -16,13 +17,29 @@ pub(super) struct LinkNode {
     pub number: i64,
     /// Messages up to this number may have been in an inbox that was lost.
     pub redelivered_upto: i64,
-    inbox_epoch: Option<String>,
+    pub inbox_epoch: Option<String>,
+    /// The highest place of its inbox that it told.
+    pub received_upto: u64,
+    /// The last time its inbox was found older than it had been; how much is left to send is not looked up.
+    pub went_back: Option<InboxWentBack>,
 }
 
 /// The node behind a link, unless the link is fenced. Part of every transaction a link asks for.
 pub(super) fn check(conn: &Connection, link: &Link) -> Result<LinkNode, LinkError> {
     let found = one(conn, sql!("node_link"), [link.node.as_str()], |row| {
-        let node = LinkNode { number: row.get(0)?, redelivered_upto: row.get(2)?, inbox_epoch: row.get(3)? };
+        let went_back = match at_option(row, 6)? {
+            Some(noticed_at) => {
+                Some(InboxWentBack { noticed_at, from: count(row, 7)?, to: count(row, 8)?, left: 0 })
+            }
+            None => None,
+        };
+        let node = LinkNode {
+            number: row.get(0)?,
+            redelivered_upto: row.get(2)?,
+            inbox_epoch: row.get(3)?,
+            received_upto: count(row, 5)?,
+            went_back,
+        };
         Ok((node, count(row, 1)?, at_option(row, 4)?))
     })?;
     match found {
@@ -41,22 +58,22 @@ pub(super) fn speaker(conn: &Connection, via: &Via) -> Result<Speaker, LinkError
     }
 }
 
-pub(super) fn open(
-    conn: &Connection,
-    now: Timestamp,
-    opening: &LinkOpening,
-) -> Result<LinkOpened, LinkError> {
-    let node = check(conn, &opening.link)?;
+pub(super) fn open(conn: &Connection, world: &World, opening: &LinkOpening) -> Result<LinkOpened, LinkError> {
+    let (node, now) = (check(conn, &opening.link)?, world.now());
     note_inbox(conn, now, &node, &plain(&opening.inbox_epoch))?;
+    let inbox_went_back =
+        received::note_inbox(conn, now, &node, &plain(&opening.inbox_epoch), opening.received)?;
     for listed in &opening.members {
         restore_member(conn, now, node.number, listed)?;
     }
-    let mut restored = false;
+    let mut testimony = Testimony::default();
     for witness in &opening.done {
-        restored |= !holds(conn, witness)?;
+        testimony = testimony.heard(witness, holds(conn, witness)?);
     }
+    let ledger_went_back = received::note_books(conn, world, &testimony, opening.link.node.as_str())?;
     let members = all(conn, sql!("members_at_node"), [node.number], |row| member(row, 0))?;
-    Ok(LinkOpened { restored, members, mesh: mesh::read(conn)?, now })
+    let (restored, mesh) = (testimony.is_missing, mesh::read(conn)?);
+    Ok(LinkOpened { restored, members, mesh, now, inbox_went_back, ledger_went_back })
 }
 
 /// Another inbox than last time: whatever was accepted until now may be seen twice by the node.

@@ -16,7 +16,7 @@ use model::{DeliveryRung, ErrorCode, LeaseToken, Timestamp};
 use super::row::{all, at_option, change, one};
 use super::sql;
 use super::store::World;
-use super::window::{self, Found};
+use super::window::{self, Found, Told};
 use crate::StorageError;
 use crate::types::webhook::{Push, PushClaim, PushOutcome, PushSettled};
 
@@ -65,7 +65,7 @@ pub(super) fn settle(
     let lease = claim.token.to_bytes();
     let held = match outcome {
         PushOutcome::Delivered => {
-            window::climb(conn, &found, DeliveryRung::Delivered, now, None, None)?;
+            window::climb(conn, &found, &Told::plain(DeliveryRung::Delivered, now))?;
             change(conn, sql!("webhook_call_done"), [found.recipient, found.message])?;
             true
         }
@@ -77,7 +77,11 @@ pub(super) fn settle(
             let held =
                 change(conn, sql!("webhook_call_end"), params![found.recipient, found.message, lease])? == 1;
             if held {
-                window::climb(conn, &found, DeliveryRung::DeadLetter, now, Some(GAVE_UP), None)?;
+                window::climb(
+                    conn,
+                    &found,
+                    &Told { why: Some(GAVE_UP), ..Told::plain(DeliveryRung::DeadLetter, now) },
+                )?;
             }
             held
         }

@@ -14,6 +14,11 @@ pub const SCHEMA: Schema = Schema {
         Migration { number: 7, name: "mail", sql: include_str!("migrations/0007_mail.sql") },
         Migration { number: 8, name: "lean", sql: include_str!("migrations/0008_lean.sql") },
         Migration { number: 9, name: "stretches", sql: include_str!("migrations/0009_stretches.sql") },
+        Migration {
+            number: 10,
+            name: "ageing_and_receipt_marks",
+            sql: include_str!("migrations/0010_ageing_and_receipt_marks.sql"),
+        },
     ],
     sum: include_str!("schema.sql"),
 };

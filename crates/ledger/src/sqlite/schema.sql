@@ -178,9 +178,12 @@ CREATE TABLE delivery (
     ended_code TEXT,
     read_at INTEGER,
     push_conversation INTEGER, -- the log whose order a pushed row keeps; NULL: the row is not pushed
+    received_as INTEGER, -- its place in the recipient's inbox; NULL: not told
+    again INTEGER CHECK (again = 1), -- 1: the inbox may lack it, so it is sent again
     PRIMARY KEY (message, recipient)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_receipt ON delivery (sender, message) WHERE rung > rung_told;
+CREATE INDEX delivery_again ON delivery (recipient, message) WHERE again = 1;
 CREATE INDEX delivery_push ON delivery (recipient, rung, push_conversation, message)
     WHERE push_conversation IS NOT NULL AND (rung = 1 OR rung = 3);
 
@@ -315,6 +318,34 @@ CREATE TABLE outlived (
     message INTEGER NOT NULL,
     PRIMARY KEY (client_message_id, message)
 ) STRICT, WITHOUT ROWID;
+
+-- What was seen of the store's clock: whatever ends by age, ends by borne_out_at and not by the clock's word.
+CREATE TABLE ageing (
+    number INTEGER PRIMARY KEY CHECK (number = 1),
+    borne_out_at INTEGER NOT NULL, -- the clock as far as time that was seen to pass bears it out
+    reached_at INTEGER NOT NULL, -- the latest that ever was: up to here ids may be forgotten already
+    doubted_since INTEGER, -- borne_out_at when the clock was first seen to stand ahead of it
+    doubted_least INTEGER, -- the least it stood ahead since, in microseconds
+    CHECK ((doubted_since IS NULL) = (doubted_least IS NULL))
+) STRICT;
+
+-- What a node has of its mail, as it says: so an inbox that went back to an older copy is noticed, and what it lacks is
+-- sent again. Apart from the node, whose row every link's transaction holds.
+CREATE TABLE inbox_mark (
+    node INTEGER PRIMARY KEY REFERENCES node (number),
+    received_upto INTEGER NOT NULL, -- the highest place of its inbox that the node told
+    went_back_at INTEGER, -- when that inbox was last found older than it had been
+    went_back_from INTEGER, -- the highest place told before
+    went_back_to INTEGER -- the highest place it had then
+) STRICT;
+
+-- Each time these books were found older than what a node, or the mark beside the file, knew of them.
+CREATE TABLE went_back (
+    noticed_at INTEGER PRIMARY KEY,
+    ends_at INTEGER NOT NULL, -- the last thing the older books hold
+    upto INTEGER NOT NULL, -- what was accepted between both is lost unless its sender sends it again
+    noticed_by TEXT NOT NULL
+) STRICT;
 
 CREATE VIEW dedupe_text AS
 SELECT sender_member_id, client_message_id, CASE state WHEN 0 THEN 'accepted' WHEN 1 THEN 'retired' END AS state,

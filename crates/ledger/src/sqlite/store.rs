@@ -59,6 +59,14 @@ impl Ledger for SqliteLedger {
         self.world.regressions.subscribe()
     }
 
+    async fn look_at_clock(&self) -> Result<ClockLook, StorageError> {
+        self.look().await
+    }
+
+    fn may_be_forgotten_upto(&self, _: Timestamp) -> Timestamp {
+        self.world.may_be_forgotten_upto()
+    }
+
     async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {
         self.write("ledger.setup", move |conn, world| mesh::setup(conn, world, &setup)).await
     }
@@ -137,7 +145,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn open_link(&self, opening: LinkOpening) -> Result<LinkOpened, LinkError> {
-        self.write("ledger.open_link", move |conn, world| link::open(conn, world.now(), &opening)).await
+        self.write("ledger.open_link", move |conn, world| link::open(conn, world, &opening)).await
     }
 
     async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError> {
@@ -165,12 +173,12 @@ impl Ledger for SqliteLedger {
         let via = via.clone();
         match fence {
             Fence::None => {
-                let now = self.world.now();
+                let now = self.world.forgetting_now();
                 self.read("ledger.message_status", move |conn| status::ask(conn, now, &via, &questions)).await
             }
             Fence::Retire => {
                 self.write("ledger.fence", move |conn, world| {
-                    status::fence(conn, world.now(), &via, &questions)
+                    status::fence(conn, world.forgetting_now(), &via, &questions)
                 })
                 .await
             }
@@ -537,7 +545,7 @@ impl Ledger for SqliteLedger {
         let key = key.clone();
         match fence {
             Fence::None => {
-                let now = self.world.now();
+                let now = self.world.forgetting_now();
                 self.read("ledger.hub_key_status", move |conn| {
                     hub::ask(conn, now, principal, &key, created_at)
                 })
@@ -545,7 +553,7 @@ impl Ledger for SqliteLedger {
             }
             Fence::Retire => {
                 self.write("ledger.hub_fence", move |conn, world| {
-                    hub::fence(conn, world.now(), principal, &key, created_at)
+                    hub::fence(conn, world.forgetting_now(), principal, &key, created_at)
                 })
                 .await
             }
@@ -562,28 +570,16 @@ impl Ledger for SqliteLedger {
     }
 
     async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
-        self.write("ledger.expire_hub_keys", move |conn, world| hub::expire_keys(conn, world.now(), limit))
-            .await
+        self.sweep("ledger.expire_hub_keys", move |conn, aged| hub::expire_keys(conn, aged, limit)).await
     }
 
     async fn expire_dedupe(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
-        let now = self.world.now();
-        let (due, next) = self
-            .read("ledger.expired_ids", move |conn| janitor::expired_ids(conn, now, &from, limit))
-            .await?;
-        if due.is_empty() {
-            return Ok(Forgotten { ids: 0, next });
-        }
-        let forget = move |conn: &Connection, _: &World| janitor::forget_ids(conn, now, &due);
-        let ids = self.write("ledger.expire_dedupe", forget).await?;
-        Ok(Forgotten { ids, next })
+        self.forget_ids(from, limit).await
     }
 
     async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError> {
-        self.write("ledger.expire_undelivered", move |conn, world| {
-            janitor::expire_undelivered(conn, world.now(), limit)
-        })
-        .await
+        self.sweep("ledger.expire_undelivered", move |conn, at| janitor::expire_undelivered(conn, at, limit))
+            .await
     }
 
     async fn prune_messages(&self, before: Timestamp, limit: usize) -> Result<Pruned, StorageError> {
@@ -591,7 +587,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn sweep_way_in(&self) -> Result<u64, StorageError> {
-        self.write("ledger.sweep_way_in", move |conn, world| janitor::sweep_way_in(conn, world.now())).await
+        self.sweep_way_in_and_mark().await
     }
 
     async fn orphans(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {

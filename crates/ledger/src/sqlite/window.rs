@@ -7,8 +7,8 @@ use ::sqlite::rusqlite::{Connection, Row, params};
 use model::{Cursor, DeliveryRung, MemberId, MessageId, Timestamp};
 
 use super::row::{all, at, at_option, change, code, count, id, one, text};
-use super::{history, link, mail, sql};
-use crate::rules::{self, Speaker, acks_for, plain};
+use super::{history, link, mail, received, sql};
+use crate::rules::{self, Speaker, acks_for, has_it_again, place_number, plain};
 use crate::types::accept::Via;
 use crate::types::wayin::Link;
 use crate::types::window::{Ack, AckedRow, MailRow, Nack, ReceiptAck, ReceiptRow};
@@ -42,6 +42,8 @@ pub(super) fn mail(
     let unacked: HashSet<_> = unacked.iter().copied().collect();
     // Unacked rows are still undelivered, so they stand among the first ones found.
     let look = limit.saturating_add(unacked.len());
+    let mut again = received::again(conn, &node, |key| unacked.contains(key), bound(look))?;
+    again.truncate(limit);
     let mut waiting = Vec::new();
     for (recipient, recipient_id) in link::at_home(conn, node.number)? {
         let rows = all(conn, sql!("mail_numbers"), params![recipient, bound(look)], |row| {
@@ -51,8 +53,14 @@ pub(super) fn mail(
     }
     // Each conversation's numbers rise with its seq, so oldest first is log order.
     waiting.sort_unstable_by_key(|(message, recipient, _)| (*message, *recipient));
-    waiting.truncate(limit);
-    let mut mail = Vec::with_capacity(waiting.len());
+    // What is sent again was accepted first, and stands first in its log.
+    waiting.truncate(limit - again.len());
+    let mut mail = Vec::with_capacity(again.len() + waiting.len());
+    for row in again {
+        let sent =
+            one(conn, sql!("mail_row"), params![row.message, row.recipient], |found| mail_row(found, true))?;
+        mail.extend(sent.map(|sent| MailRow { again: Some(row.rung), ..sent }));
+    }
     for (message, recipient, _) in waiting {
         let row = one(conn, sql!("mail_row"), params![message, recipient], |row| {
             mail_row(row, message <= node.redelivered_upto)
@@ -73,7 +81,8 @@ pub(super) fn ack(
     for row in rows {
         let confirmed = match look(conn, speaker, row.id, row.recipient)? {
             Looked::Here(found) => {
-                climb(conn, &found, row.rung, row.at.min(now), None, row.read_at.map(|at| at.min(now)))?;
+                let (at, read_at) = (row.at.min(now), row.read_at.map(|at| at.min(now)));
+                climb(conn, &found, &Told { rung: row.rung, at, why: None, read_at, place: row.place })?;
                 true
             }
             // Pruned, or lost in a restore: its sender's node sends it again, and it is acked again then.
@@ -81,6 +90,9 @@ pub(super) fn ack(
             Looked::Foreign => false,
         };
         acked.extend(confirmed.then_some(AckedRow { id: row.id, recipient: row.recipient, rung: row.rung }));
+    }
+    if let (Speaker::Node(node), Some(upto)) = (speaker, rows.iter().filter_map(|row| row.place).max()) {
+        change(conn, sql!("inbox_received"), params![node, place_number(upto)])?;
     }
     Ok(acked)
 }
@@ -97,7 +109,7 @@ pub(super) fn nack(
     for row in rows {
         let confirmed = match look(conn, speaker, row.id, row.recipient)? {
             Looked::Here(found) => {
-                climb(conn, &found, rung, now, Some(&row.code), None)?;
+                climb(conn, &found, &Told { why: Some(&row.code), ..Told::plain(rung, now) })?;
                 true
             }
             Looked::Gone => true,
@@ -152,19 +164,34 @@ pub(super) fn end(
     why: &str,
 ) -> Result<(), StorageError> {
     let found = Found { message, recipient, sender: 0, held: DeliveryRung::Accepted };
-    climb(conn, &found, rung, at, Some(why), None)
+    climb(conn, &found, &Told { why: Some(why), ..Told::plain(rung, at) })
 }
 
-pub(super) fn climb(
-    conn: &Connection,
-    found: &Found,
-    told: DeliveryRung,
-    at: Timestamp,
-    why: Option<&str>,
-    read_at: Option<Timestamp>,
-) -> Result<(), StorageError> {
-    let step = rules::climb(found.held, told);
+/// What is said of a delivery.
+pub(super) struct Told<'a> {
+    pub rung: DeliveryRung,
+    pub at: Timestamp,
+    pub why: Option<&'a str>,
+    pub read_at: Option<Timestamp>,
+    /// In the recipient's inbox.
+    pub place: Option<u64>,
+}
+
+impl Told<'_> {
+    /// A rung and nothing else.
+    pub fn plain(rung: DeliveryRung, at: Timestamp) -> Self {
+        Self { rung, at, why: None, read_at: None, place: None }
+    }
+}
+
+pub(super) fn climb(conn: &Connection, found: &Found, told: &Told<'_>) -> Result<(), StorageError> {
+    let Told { at, why, read_at, place, .. } = *told;
+    let step = rules::climb(found.held, told.rung);
+    let has_it = has_it_again(found.held, told.rung, place);
     if step.is_none() && read_at.is_none() {
+        if has_it {
+            change(conn, sql!("again_done"), [found.message, found.recipient])?;
+        }
         return Ok(());
     }
     let of =
@@ -180,7 +207,9 @@ pub(super) fn climb(
         of(DeliveryRung::Processed),
         ended_at,
         ended_at.and(why.map(plain)),
-        read_at.map(Timestamp::as_micros)
+        read_at.map(Timestamp::as_micros),
+        place.map(place_number),
+        has_it
     ];
     change(conn, sql!("delivery_climb"), params)?;
     match (found.held, step) {
@@ -235,6 +264,7 @@ pub(super) fn mail_row(row: &Row<'_>, redelivered: bool) -> ::sqlite::rusqlite::
         read_at: at_option(row, 9)?,
         place: history::place_of(row, 11)?,
         redelivered,
+        again: None,
     })
 }
 

@@ -97,4 +97,13 @@ pub enum Orphan {
     DeliveryOutsideMail(MessageId),
     /// A message belongs to no dedupe row, inside the window.
     MessageWithoutDedupe(MessageId),
+    /// The conversation or the place that a dedupe row answers with is not its message's.
+    PlaceMismatch(MessageId),
+    /// A direct message has no delivery for its recipient.
+    DirectWithoutDelivery(MessageId),
+    /// A mention belongs to no message.
+    MentionWithoutMessage {
+        /// The message's number inside the store.
+        message: i64,
+    },
 }

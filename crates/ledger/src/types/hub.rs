@@ -121,6 +121,8 @@ pub enum HubApplied {
 /// An answer, as it was given and as it is given again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubAnswer {
+    /// The change it tells of, for the first answer alone: it is not stored.
+    pub changed_at: Option<Timestamp>,
     /// HTTP's number for it.
     pub status: u16,
     /// The record's version as HTTP names it.

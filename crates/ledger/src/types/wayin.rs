@@ -134,6 +134,8 @@ pub struct LinkOpening {
     pub members: Vec<LinkMember>,
     /// Rows it knows to be accepted, so that a restored ledger is noticed.
     pub done: Vec<Witness>,
+    /// The highest place of its inbox, so that an inbox that went back is noticed. `None`: the node does not say.
+    pub received: Option<u64>,
 }
 
 /// A member as its home names it.
@@ -156,6 +158,8 @@ pub struct Witness {
     pub client_message_id: ClientMessageId,
     /// What the broker called it.
     pub broker_message_id: MessageId,
+    /// When the broker accepted it. `None`: the node does not say.
+    pub accepted_at: Option<Timestamp>,
 }
 
 /// What the ledger says at negotiation.
@@ -169,6 +173,36 @@ pub struct LinkOpened {
     pub mesh: Mesh,
     /// Store time.
     pub now: Timestamp,
+    /// The last time that this node's inbox was found older than it had been.
+    pub inbox_went_back: Option<InboxWentBack>,
+    /// The last time that this ledger was found older than it had been.
+    pub ledger_went_back: Option<LedgerWentBack>,
+}
+
+/// An inbox holds less than it told before: an older copy of its file was put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InboxWentBack {
+    /// When that was noticed.
+    pub noticed_at: Timestamp,
+    /// The highest place it told before.
+    pub from: u64,
+    /// The highest place it had then.
+    pub to: u64,
+    /// Deliveries still to be sent again.
+    pub left: u64,
+}
+
+/// This ledger lacks what it held before: an older copy was put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerWentBack {
+    /// When that was noticed.
+    pub noticed_at: Timestamp,
+    /// The newest instant the older copy holds.
+    pub ends_at: Timestamp,
+    /// Up to when messages were accepted that the copy lacks. Nodes send theirs again; other senders do not know.
+    pub upto: Timestamp,
+    /// The node, or the file, that knew more.
+    pub noticed_by: String,
 }
 
 impl fmt::Debug for SecretHash {

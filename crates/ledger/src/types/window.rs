@@ -35,6 +35,8 @@ pub struct MailRow {
     pub read_at: Option<Timestamp>,
     /// Whether an inbox that was lost since may have held it.
     pub redelivered: bool,
+    /// How far it came before the inbox went back, when it is sent again because of that.
+    pub again: Option<DeliveryRung>,
 }
 
 /// A rung reached at a recipient's node.
@@ -50,6 +52,8 @@ pub struct Ack {
     pub at: Timestamp,
     /// When the recipient read it.
     pub read_at: Option<Timestamp>,
+    /// Its place in the recipient's inbox. `None`: the node does not say.
+    pub place: Option<u64>,
 }
 
 /// What the ledger holds after an ack.

@@ -30,6 +30,7 @@ fn write(principal: MemberId, n: u8) -> HubWrite {
             precondition: Precondition::None,
         },
         render: |applied: &HubApplied| HubAnswer {
+            changed_at: None,
             status: 200,
             etag: None,
             body: format!("{applied:?}").into_bytes(),

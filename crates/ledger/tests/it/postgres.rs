@@ -11,6 +11,7 @@ use testkit::postgres::{Database, URL_VARIABLE};
 use tokio_postgres::{Client, NoTls};
 
 mod brokers;
+mod failover;
 mod lost;
 mod mail;
 mod server;
@@ -63,6 +64,11 @@ impl Bench for Postgres {
     }
 
     fn advance(&self, span: Duration) {
+        let passed = u64::try_from(span.as_micros()).unwrap();
+        self.ledger.as_ref().expect("it is open between two calls of reopen").pass_time(passed);
+    }
+
+    fn set_ahead(&self, span: Duration) {
         self.shift(micros(span));
     }
 

@@ -53,6 +53,10 @@ impl Bench for Sqlite {
         self.clock.advance(span);
     }
 
+    fn set_ahead(&self, span: Duration) {
+        self.clock.set_date(model::Clock::now(&*self.clock) + span);
+    }
+
     fn set_back(&self, span: Duration) {
         let now = model::Clock::now(&*self.clock).as_micros();
         self.clock.set_date(Timestamp::from_micros(now - i64::try_from(span.as_micros()).unwrap()));

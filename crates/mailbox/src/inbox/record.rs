@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, named_params};
 use sqlite::StorageError;
 
 use crate::column::{Sql, get};
+use crate::went_back::count_back;
 use crate::{Mailbox, sql};
 
 /// A message for one recipient, as the link brought it.
@@ -36,6 +37,8 @@ pub struct Arrived {
     pub redelivered: bool,
     /// Orders its recipient's turns between conversations.
     pub priority: Priority,
+    /// How far it had come, when it is sent again because this inbox went back to an older copy.
+    pub again: Option<DeliveryRung>,
 }
 
 /// What became of one arrival, true after the commit.
@@ -52,10 +55,12 @@ pub struct Recorded {
 /// See [`Recorded`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// Stored by this call: ack `delivered`, wake its recipient.
+    /// Stored by this call: ack its rung, wake its recipient.
     Fresh {
         /// Its place in this inbox.
         seq: u64,
+        /// `delivered`, or how far it had come before this inbox went back.
+        rung: DeliveryRung,
         /// When.
         at: Timestamp,
         /// When it was read, in an earlier life of this inbox.
@@ -63,6 +68,8 @@ pub enum Arrival {
     },
     /// Stored before: ack the rung it has by now.
     Duplicate {
+        /// Its place in this inbox.
+        seq: u64,
         /// How far it came.
         rung: DeliveryRung,
         /// When it came there.
@@ -86,10 +93,17 @@ impl Recorded {
     /// The rung to ack, or none for a row to refuse.
     pub fn ack(&self) -> Option<(DeliveryRung, Timestamp)> {
         match self.arrival {
-            Arrival::Fresh { at, .. } => Some((DeliveryRung::Delivered, at)),
-            Arrival::Duplicate { rung, at, .. } => Some((rung, at)),
+            Arrival::Fresh { rung, at, .. } | Arrival::Duplicate { rung, at, .. } => Some((rung, at)),
             Arrival::Late { at } => Some((DeliveryRung::Expired, at)),
             Arrival::Poison { .. } => None,
+        }
+    }
+
+    /// Its place in this inbox, to be said with the rung.
+    pub fn place(&self) -> Option<u64> {
+        match self.arrival {
+            Arrival::Fresh { seq, .. } | Arrival::Duplicate { seq, .. } => Some(seq),
+            Arrival::Late { .. } | Arrival::Poison { .. } => None,
         }
     }
 
@@ -112,11 +126,16 @@ impl Mailbox {
     ) -> Result<Vec<Recorded>, StorageError> {
         self.db
             .write_checked("mailbox.record", move |conn| {
-                let recorded = arrived.iter().map(|row| {
+                let mut recorded = Vec::with_capacity(arrived.len());
+                let mut back = 0;
+                for row in &arrived {
                     let arrival = record(conn, row, now, broker_now).or_else(poison)?;
-                    Ok(Recorded { id: row.id, recipient: row.recipient, arrival })
-                });
-                recorded.collect()
+                    let is_back = row.again.is_some() && matches!(arrival, Arrival::Fresh { .. });
+                    back += u64::from(is_back);
+                    recorded.push(Recorded { id: row.id, recipient: row.recipient, arrival });
+                }
+                count_back(conn, back)?;
+                Ok(recorded)
             })
             .await
     }
@@ -155,9 +174,17 @@ fn record(
         if known.message != row.id {
             rename(conn, &known, row)?;
         }
-        return Ok(Arrival::Duplicate { rung: known.rung, at: known.at, read_at: known.read_at });
+        let (rung, at) = match row.again {
+            Some(told) if told > known.rung => {
+                heard(conn, known.seq, told, row.read_at, now)?;
+                (told, now)
+            }
+            Some(_) | None => (known.rung, known.at),
+        };
+        return Ok(Arrival::Duplicate { seq: known.seq, rung, at, read_at: known.read_at });
     }
-    if row.deliver_by.is_some_and(|deliver_by| broker_now >= deliver_by) {
+    // What comes again was in this inbox before its deadline.
+    if row.again.is_none() && row.deliver_by.is_some_and(|deliver_by| broker_now >= deliver_by) {
         return Ok(Arrival::Late { at: now });
     }
     insert(conn, row, now)
@@ -173,7 +200,30 @@ fn insert(conn: &Connection, row: &Arrived, now: Timestamp) -> rusqlite::Result<
     let seq = conn.last_insert_rowid();
     conn.prepare_cached(sql::RECORD_INSERT_ENVELOPE)?
         .execute(named_params! {":seq": seq, ":envelope": row.envelope})?;
-    Ok(Arrival::Fresh { seq: seq.unsigned_abs(), at: now, read_at: row.read_at })
+    let (seq, rung) = (seq.unsigned_abs(), row.again.unwrap_or(DeliveryRung::Delivered));
+    if rung > DeliveryRung::Delivered {
+        heard(conn, seq, rung, row.read_at, now)?;
+    }
+    Ok(Arrival::Fresh { seq, rung, at: now, read_at: row.read_at })
+}
+
+/// How far a message had come before this inbox went back.
+fn heard(
+    conn: &Connection,
+    seq: u64,
+    rung: DeliveryRung,
+    read_at: Option<Timestamp>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql::RECORD_HEARD)?.execute(named_params! {
+        ":seq": seq, ":rung": Sql(&rung), ":read_at": Sql(&read_at), ":now": Sql(&now),
+    })?;
+    if rung == DeliveryRung::Processed {
+        // A turn of the older copy is of work that is done.
+        let turn = named_params! {":seq": seq, ":now": Sql(&now)};
+        conn.prepare_cached(sql::RECORD_HEARD_TURN)?.execute(turn)?;
+    }
+    Ok(())
 }
 
 fn rename(conn: &Connection, known: &Known, row: &Arrived) -> rusqlite::Result<()> {

@@ -83,6 +83,27 @@ impl Mailbox {
         self.file_names_if_due().await;
         Ok(accepted)
     }
+
+    /// What [`Mailbox::accept`] answers to an id that has a row already; none when the id is new. It only reads, so a
+    /// full disk does not stand in its way.
+    pub async fn accepted_before(
+        &self,
+        sender: MemberId,
+        client_message_id: ClientMessageId,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<Accepted>, StorageError> {
+        let names = Arc::clone(&self.names);
+        self.db
+            .read("mailbox.accepted_before", move |conn| {
+                let held = held_row(conn, &names, &sender, &client_message_id)?;
+                Ok(held.map(|(found, row, enqueued_at)| Accepted {
+                    verdict: decide(Some(&found), &fingerprint),
+                    row,
+                    enqueued_at,
+                }))
+            })
+            .await
+    }
 }
 
 /// Stores the message inside a job of the caller's.
@@ -139,9 +160,7 @@ impl<'job> Door<'job> {
         if self.inside.iter().any(|inside| inside.new.has_name_of(new)) {
             self.close()?;
         }
-        let place = self.names.place_of(self.conn, &new.sender, &new.client_message_id)?;
-        let read = |seq| self.conn.prepare_cached(sql::ACCEPT_FIND)?.query_row([seq], held);
-        place.map(read).transpose()
+        held_row(self.conn, self.names, &new.sender, &new.client_message_id)
     }
 
     /// Inserts whoever is inside.
@@ -184,6 +203,18 @@ impl Inside<'_> {
             self.named.into(),
         ]
     }
+}
+
+/// The row that has this name of its sender's.
+fn held_row(
+    conn: &Connection,
+    names: &Names,
+    sender: &MemberId,
+    name: &ClientMessageId,
+) -> rusqlite::Result<Option<(Found, RowId, Timestamp)>> {
+    let place = names.place_of(conn, sender, name)?;
+    let read = |seq| conn.prepare_cached(sql::ACCEPT_FIND)?.query_row([seq], held);
+    place.map(read).transpose()
 }
 
 fn held(row: &Row<'_>) -> rusqlite::Result<(Found, RowId, Timestamp)> {

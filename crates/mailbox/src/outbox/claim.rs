@@ -2,14 +2,15 @@
 //!
 //! - Rows stand in the order they came until a claim sorts them by lane, a bounded number at once.
 //! - A lane with a row on the wire gives nothing; nor does one that waits.
-//! - A row whose time is over is buried in the same transaction and does not stop its lane.
+//! - A row whose time is over is buried in the same transaction and does not stop its lane; so is a row whose payload
+//!   is missing.
 //! - A row an operator holds, and a successor whose predecessor may have been accepted, stop their lane:
 //!   passing them by would change the order.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::outbox::{Claim, DeadReason, Outcome, claim};
+use model::outbox::{Claim, DeadReason, Outcome, claim, outcome_of_dead};
 use model::{ClientMessageId, Entropy, Fingerprint, LeaseToken, RowId, Timestamp, limits};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use sqlite::StorageError;
@@ -87,6 +88,9 @@ pub struct Leased {
 
 /// What JSON adds to a row's payload in a frame: ids, fingerprint, deadlines and their names.
 const FRAMING_BYTES: usize = 512;
+
+/// `last_error` of a row that can never leave: its file is damaged, and its lane goes on without it.
+const PAYLOAD_MISSING: &str = "payload_missing: the file holds the row without its payload";
 
 impl Mailbox {
     /// Takes the next frame of each free lane, at most `lanes_max` of them.
@@ -255,19 +259,23 @@ impl Taking<'_> {
             return Ok(Next::Stop(None));
         }
         if head.first_attempt_at.is_none() && planted(AGE_OF_UNATTEMPTED) {
-            return self.bury(&head, DeadReason::MaxAge, Outcome::NotSent);
+            return self.bury(&head, DeadReason::MaxAge, Outcome::NotSent, DeadReason::MaxAge.word());
         }
         match claim(head.first_attempt_at, head.deliver_by, self.request.broker_now, self.request.max_age) {
             Claim::Go { first_attempt_at, send_deadline } => {
                 self.lease(head, first_attempt_at, send_deadline)
             }
-            Claim::GiveUp(reason, outcome) => self.bury(&head, reason, outcome),
+            Claim::GiveUp(reason, outcome) => self.bury(&head, reason, outcome, reason.word()),
         }
     }
 
     fn lease(&mut self, head: Head, first: Timestamp, send_deadline: Timestamp) -> rusqlite::Result<Next> {
         let mut statement = self.conn.prepare_cached(sql::OUTBOX_PAYLOAD)?;
-        let payload: Vec<u8> = statement.query_row(named_params! {":seq": head.seq}, |row| row.get(0))?;
+        let payload = statement.query_row(named_params! {":seq": head.seq}, |row| row.get(0)).optional()?;
+        let Some(payload): Option<Vec<u8>> = payload else {
+            let outcome = outcome_of_dead(head.first_attempt_at);
+            return self.bury(&head, DeadReason::Poison, outcome, PAYLOAD_MISSING);
+        };
         self.bytes += payload.len() + FRAMING_BYTES;
         // A row too large for any frame goes alone and is refused by name, not kept for ever.
         if self.bytes > limits::FRAME_BYTES_MAX && !self.rows.is_empty() {
@@ -290,9 +298,15 @@ impl Taking<'_> {
         Ok(Next::GoOn)
     }
 
-    fn bury(&mut self, head: &Head, reason: DeadReason, outcome: Outcome) -> rusqlite::Result<Next> {
+    fn bury(
+        &mut self,
+        head: &Head,
+        reason: DeadReason,
+        outcome: Outcome,
+        why: &str,
+    ) -> rusqlite::Result<Next> {
         one(self.conn.prepare_cached(sql::CLAIM_GIVE_UP)?.execute(named_params! {
-            ":seq": head.seq, ":reason": Sql(&reason), ":outcome": Sql(&outcome), ":why": reason.word(),
+            ":seq": head.seq, ":reason": Sql(&reason), ":outcome": Sql(&outcome), ":why": why,
         })?)?;
         self.buried += 1;
         Ok(Next::GoOn)

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use model::operator::{self, Asking, Doubt, Finality, Untouchable, Word};
-use model::outbox::{AbortedBy, BrokerReceipt, Outcome};
+use model::outbox::{AbortedBy, BrokerReceipt, Conflict, Found, Outcome};
 use model::{ClientMessageId, Fingerprint, LeaseToken, RowId, Timestamp, limits};
 use rusqlite::{Connection, named_params};
 use sqlite::StorageError;
@@ -59,7 +59,7 @@ pub struct Requeue {
 }
 
 /// What became of a held row; whatever it is, the hold is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requeued {
     /// The old row is aborted and the successor pending.
     Replaced {
@@ -74,6 +74,8 @@ pub enum Requeued {
     IdTaken {
         /// By this row.
         holder: RowId,
+        /// Why it cannot be used for the successor too.
+        conflict: Conflict,
     },
 }
 
@@ -84,13 +86,20 @@ pub enum OperatorError {
     #[error("the outbox has no row {0}")]
     NotFound(RowId),
     /// Its answer is on the way.
-    #[error("row {0} is on the wire; wait for its answer")]
-    Inflight(RowId),
+    #[error("row {row} is on the wire; wait for its answer")]
+    Inflight {
+        /// The row.
+        row: RowId,
+        /// What it asks.
+        fingerprint: Fingerprint,
+    },
     /// The broker has it.
     #[error("row {row} was accepted as {}", receipt.broker_message_id)]
     Done {
         /// The row.
         row: RowId,
+        /// What it asked.
+        fingerprint: Fingerprint,
         /// Where the broker has it.
         receipt: BrokerReceipt,
     },
@@ -99,12 +108,22 @@ pub enum OperatorError {
     Aborted {
         /// The row.
         row: RowId,
+        /// What it asked.
+        fingerprint: Fingerprint,
         /// The row that took its place.
         successor: Option<RowId>,
     },
     /// Another operator's request is under way, or this one took too long.
-    #[error("row {0} is held by another request")]
-    HeldElsewhere(RowId),
+    #[error("row {row} is held by another request")]
+    HeldElsewhere {
+        /// The row.
+        row: RowId,
+        /// What it asks.
+        fingerprint: Fingerprint,
+    },
+    /// Its payload was freed, or lost with a damaged file.
+    #[error("row {0} has no words any more; send them again under a new id, and retire it")]
+    Wordless(RowId),
     /// The file.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -149,13 +168,13 @@ fn hold(conn: &Connection, id: RowId, lease: LeaseToken, now: Timestamp) -> Resu
     let until = now + limits::OPERATOR_HOLD_MAX;
     // A hold from a future the clock has left is over, like one from the past.
     if held.is_some_and(|held| held > now && held <= until) {
-        return Err(OperatorError::HeldElsewhere(id));
+        return Err(OperatorError::HeldElsewhere { row: id, fingerprint: row.fingerprint });
     }
     one(conn.prepare_cached(sql::OPERATOR_HOLD)?.execute(named_params! {
         ":seq": row.seq, ":status": Sql(&row.state.status()), ":lease": Sql(&lease), ":until": Sql(&until),
     })?)?;
-    let payload = read::payload(conn, row.seq)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    let asking = operator::asking(&row.state, row.first_attempt_at).map_err(|why| untouchable(id, why))?;
+    let payload = read::payload(conn, row.seq)?.ok_or(OperatorError::Wordless(id))?;
+    let asking = operator::asking(&row.state, row.first_attempt_at).map_err(|why| untouchable(&row, why))?;
     Ok(Held { row, payload, lease, asking })
 }
 
@@ -173,11 +192,11 @@ fn replace(conn: &Connection, names: &Names, asked: &Requeue) -> Result<Requeued
         .prepare_cached(sql::OPERATOR_LEASE)?
         .query_row(named_params! {":seq": row.seq}, |row| get(row, "lease_token"))?;
     if lease != Some(asked.lease) {
-        return Err(OperatorError::HeldElsewhere(asked.row));
+        return Err(OperatorError::HeldElsewhere { row: asked.row, fingerprint: row.fingerprint });
     }
     release(conn, asked.row, asked.lease)?;
     let verdict = operator::requeue(&row.state, row.first_attempt_at, asked.word, asked.doubt)
-        .map_err(|why| untouchable(asked.row, why))?;
+        .map_err(|why| untouchable(&row, why))?;
     let (outcome, finality) = match verdict {
         operator::Requeue::Replace { outcome, finality } => (outcome, finality),
         operator::Requeue::NeedsForce(_) => return Ok(Requeued::Doubtful),
@@ -188,7 +207,9 @@ fn replace(conn: &Connection, names: &Names, asked: &Requeue) -> Result<Requeued
     };
     let settled_at = (finality == Finality::Settled).then_some(asked.now);
     if let Some(holder) = names.place_of(conn, &row.sender, &asked.client_message_id)? {
-        return Ok(Requeued::IdTaken { holder: read::by_seq(conn, holder)?.row });
+        let OutboxRow { row: holder, fingerprint, state, .. } = read::by_seq(conn, holder)?;
+        let conflict = Conflict::between(&Found { fingerprint, state }, &asked.fingerprint);
+        return Ok(Requeued::IdTaken { holder, conflict });
     }
     retire(
         conn,
@@ -207,7 +228,7 @@ fn replace(conn: &Connection, names: &Names, asked: &Requeue) -> Result<Requeued
 
 fn abort(conn: &Connection, id: RowId, by: AbortedBy, now: Timestamp) -> Result<Outcome, OperatorError> {
     let (row, _) = free_row(conn, id)?;
-    let outcome = operator::abort(&row.state, row.first_attempt_at).map_err(|why| untouchable(id, why))?;
+    let outcome = operator::abort(&row.state, row.first_attempt_at).map_err(|why| untouchable(&row, why))?;
     retire(conn, &row, &Retirement { by, outcome, settled_at: None, now, successor: None })?;
     Ok(outcome)
 }
@@ -215,16 +236,17 @@ fn abort(conn: &Connection, id: RowId, by: AbortedBy, now: Timestamp) -> Result<
 /// A row an operator may touch, and until when another one does.
 fn free_row(conn: &Connection, id: RowId) -> Result<(OutboxRow, Option<Timestamp>), OperatorError> {
     let row = read::by_row(conn, &id)?.ok_or(OperatorError::NotFound(id))?;
-    operator::known(&row.state).map_err(|why| untouchable(id, why))?;
+    operator::known(&row.state).map_err(|why| untouchable(&row, why))?;
     let held = row.held_until;
     Ok((row, held))
 }
 
-fn untouchable(row: RowId, why: Untouchable) -> OperatorError {
+fn untouchable(row: &OutboxRow, why: Untouchable) -> OperatorError {
+    let OutboxRow { row, fingerprint, .. } = *row;
     match why {
-        Untouchable::Inflight => OperatorError::Inflight(row),
-        Untouchable::Accepted(receipt) => OperatorError::Done { row, receipt },
-        Untouchable::Aborted { successor } => OperatorError::Aborted { row, successor },
+        Untouchable::Inflight => OperatorError::Inflight { row, fingerprint },
+        Untouchable::Accepted(receipt) => OperatorError::Done { row, fingerprint, receipt },
+        Untouchable::Aborted { successor } => OperatorError::Aborted { row, fingerprint, successor },
     }
 }
 

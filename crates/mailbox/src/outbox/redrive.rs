@@ -7,6 +7,7 @@ use rusqlite::{Row, named_params};
 use sqlite::StorageError;
 
 use crate::column::{Sql, get};
+use crate::went_back::count_sent_again;
 use crate::{Mailbox, sql};
 
 /// A row known to be accepted, named to the broker on connect.
@@ -18,6 +19,8 @@ pub struct Witness {
     pub client_message_id: ClientMessageId,
     /// What the broker called it.
     pub broker_message_id: MessageId,
+    /// When the broker accepted it.
+    pub accepted_at: Timestamp,
 }
 
 impl Mailbox {
@@ -51,9 +54,11 @@ impl Mailbox {
             let batch = self
                 .db
                 .write("mailbox.redrive", move |conn| {
-                    Ok::<_, StorageError>(conn.prepare_cached(sql::REDRIVE)?.execute(named_params! {
+                    let rows = conn.prepare_cached(sql::REDRIVE)?.execute(named_params! {
                         ":since": Sql(&since), ":broker_now": Sql(&broker_now), ":limit": limits::SWEEP_ROWS_MAX,
-                    })?)
+                    })?;
+                    count_sent_again(conn, rows as u64)?;
+                    Ok::<_, StorageError>(rows)
                 })
                 .await?;
             redriven += batch;
@@ -74,5 +79,6 @@ fn witness(row: &Row<'_>) -> rusqlite::Result<Witness> {
         sender: get(row, "sender_member_id")?,
         client_message_id: get(row, "client_message_id")?,
         broker_message_id: get(row, "broker_message_id")?,
+        accepted_at: get(row, "accepted_at")?,
     })
 }

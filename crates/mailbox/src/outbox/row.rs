@@ -50,6 +50,8 @@ pub struct OutboxRow {
     pub scrubbed_at: Option<Timestamp>,
     /// Until when an operator holds it back.
     pub held_until: Option<Timestamp>,
+    /// Where the broker has a row that had ended here when its acceptance became known, and stays ended.
+    pub late_receipt: Option<BrokerReceipt>,
     /// The broker's message receipts spoke of, also while its acceptance is not known here.
     pub told_message: Option<MessageId>,
 }
@@ -117,7 +119,25 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<OutboxRow> {
         outcome_settled_at: get(row, "outcome_settled_at")?,
         scrubbed_at: get(row, "scrubbed_at")?,
         held_until: get(row, "lease_until")?,
+        late_receipt: late_receipt(row)?,
         told_message: get(row, "broker_message_id")?,
+    })
+}
+
+/// An aborted row stays aborted when it turns out accepted; its receipt is stored beside.
+fn late_receipt(row: &Row<'_>) -> rusqlite::Result<Option<BrokerReceipt>> {
+    let has_late_receipt = get::<Status>(row, "status")? == Status::Aborted
+        && get::<Option<Outcome>>(row, "outcome")? == Some(Outcome::Accepted)
+        && get::<Option<Timestamp>>(row, "accepted_at")?.is_some();
+    if has_late_receipt { broker_receipt(row).map(Some) } else { Ok(None) }
+}
+
+fn broker_receipt(row: &Row<'_>) -> rusqlite::Result<BrokerReceipt> {
+    Ok(BrokerReceipt {
+        broker_message_id: get(row, "broker_message_id")?,
+        conversation: get(row, "conversation")?,
+        history_id: row.get("history_id")?,
+        accepted_at: get(row, "accepted_at")?,
     })
 }
 
@@ -136,14 +156,7 @@ pub(crate) fn state(row: &Row<'_>) -> rusqlite::Result<OutboxState> {
     Ok(match get::<Status>(row, "status")? {
         Status::Pending => OutboxState::Pending,
         Status::Inflight => OutboxState::Inflight { lease: get::<LeaseToken>(row, "lease_token")? },
-        Status::Done => OutboxState::Done {
-            receipt: BrokerReceipt {
-                broker_message_id: get(row, "broker_message_id")?,
-                conversation: get(row, "conversation")?,
-                history_id: row.get("history_id")?,
-                accepted_at: get(row, "accepted_at")?,
-            },
-        },
+        Status::Done => OutboxState::Done { receipt: broker_receipt(row)? },
         Status::Dead => OutboxState::Dead {
             reason: get::<DeadReason>(row, "dead_reason")?,
             outcome: get::<Outcome>(row, "outcome")?,

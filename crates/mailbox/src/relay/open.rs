@@ -1,6 +1,7 @@
 //! Opening the relay's file; a damaged one is set aside by name, never deleted.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use sqlite::{Bounds, Db, Freed, Migration, Options, Schema, StorageError};
 
 use super::sql;
 use super::store::{self, Stores};
-use crate::{Condition, OpenError, condition};
+use crate::salvage::quick_condition;
+use crate::{Condition, OpenError};
 
 /// The tables of the relay's file.
 pub const RELAY_SCHEMA: Schema = Schema {
@@ -21,6 +23,7 @@ pub const RELAY_SCHEMA: Schema = Schema {
         Migration { number: 4, name: "base", sql: include_str!("migrations/0004_base.sql") },
         Migration { number: 5, name: "ending", sql: include_str!("migrations/0005_ending.sql") },
         Migration { number: 6, name: "lean", sql: include_str!("migrations/0006_lean.sql") },
+        Migration { number: 7, name: "left", sql: include_str!("migrations/0007_left.sql") },
     ],
     sum: include_str!("../../relay.sql"),
 };
@@ -28,7 +31,7 @@ pub const RELAY_SCHEMA: Schema = Schema {
 /// The relay's durable side. Clones share it.
 #[derive(Clone)]
 pub struct Envelopes {
-    pub(super) db: Db,
+    pub(crate) db: Db,
     pub(super) entropy: Arc<dyn Entropy>,
     pub(super) stores: Arc<Stores>,
 }
@@ -49,9 +52,12 @@ impl Envelopes {
         entropy: Arc<dyn Entropy>,
         now: Timestamp,
     ) -> Result<Self, OpenError> {
-        let bounds = Bounds { queue_max: limits::WRITER_QUEUE_MAX, ..Bounds::default() };
-        let options = Options::new(path, RELAY_SCHEMA).bounds(bounds).freed(Freed::Zeroed);
-        let envelopes = Self { db: Db::open(options)?, entropy, stores: Arc::new(store::stores()) };
+        Self::over(Db::open(Self::options(path))?, entropy, now)
+    }
+
+    /// A relay's file opened by the caller with [`Envelopes::options`].
+    pub fn over(db: Db, entropy: Arc<dyn Entropy>, now: Timestamp) -> Result<Self, OpenError> {
+        let envelopes = Self { db, entropy, stores: Arc::new(store::stores()) };
         envelopes.db.write_blocking("relay.recover", move |conn| {
             conn.prepare_cached(sql::RECOVER)?.execute(named_params! {":now": now.as_micros()})?;
             Ok::<_, StorageError>(())
@@ -59,12 +65,25 @@ impl Envelopes {
         Ok(envelopes)
     }
 
-    /// Renames a damaged file at `path`, with its log, to a name that says when; a sound or missing one stays.
+    /// Enters the file under `name` among the stores of its process.
+    pub fn enter(&self, stores: &sqlite::Stores, name: impl Into<String>) {
+        stores.enter(name, &self.db);
+    }
+
+    /// How a relay's file is opened. Freed bytes are zeroed: a body that was taken away shall be gone.
+    pub fn options(path: impl Into<PathBuf>) -> Options {
+        let bounds = Bounds { queue_max: limits::WRITER_QUEUE_MAX, ..Bounds::default() };
+        Options::new(path, RELAY_SCHEMA).bounds(bounds).freed(Freed::Zeroed)
+    }
+
+    /// Renames a damaged file at `path`, with its log, to a name that says when; a sound or missing one stays. A read that
+    /// fails is an error of the disk and says nothing of the file: it is looked at again once all of it could be read.
     pub fn set_damaged_aside(path: &Path, now: Timestamp) -> std::io::Result<Option<SetAside>> {
-        if !path.exists() {
+        if !path.exists() || quick_condition(path) == Condition::Sound {
             return Ok(None);
         }
-        let Condition::Damaged { detail } = condition(path) else { return Ok(None) };
+        read_whole(path)?;
+        let Condition::Damaged { detail } = quick_condition(path) else { return Ok(None) };
         let named = |from: &Path, suffix: &str| {
             let mut name: OsString = from.as_os_str().to_owned();
             name.push(suffix);
@@ -111,8 +130,32 @@ impl Envelopes {
         self.db.close().await;
     }
 
+    /// Transactions that committed since the file was opened.
+    pub fn commits(&self) -> u64 {
+        self.db.stats().commits
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         self.db.path()
     }
+}
+
+/// Reads every byte of a file and of its log.
+fn read_whole(path: &Path) -> std::io::Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    for part in [path.to_owned(), PathBuf::from(log)] {
+        let read = File::open(&part).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
+        match read {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let words =
+                    format!("{}: cannot be read ({error}); check the disk and start again", part.display());
+                return Err(std::io::Error::new(error.kind(), words));
+            }
+        }
+    }
+    Ok(())
 }

@@ -204,7 +204,7 @@ fn by_id(conn: &Connection, id: RowId) -> Result<Envelope, OperateError> {
 
 fn want(conn: &Connection, row: &Envelope, ending: Ending, now: Timestamp) -> Result<(), StorageError> {
     one(conn.prepare_cached(sql::WANT_END)?.execute(named_params! {
-        ":seq": row.local_seq, ":ending": Sql(&ending), ":now": Sql(&now),
+        ":seq": row.local_seq, ":ending": Sql(&ending), ":now": Sql(&now), ":error": rusqlite::types::Null,
     })?)?;
     Ok(())
 }

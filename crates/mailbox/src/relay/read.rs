@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use sqlite::StorageError;
 
 use super::row::Envelope;
+use super::settle::LeftVersion;
 use super::{Envelopes, sql};
 use crate::column::{Sql, get};
 
@@ -156,6 +157,19 @@ impl Envelopes {
                 let mut statement = conn.prepare_cached(sql::AHEAD)?;
                 let ahead = statement.query_row(named_params! {":seq": local_seq}, read).optional()?;
                 Ok(ahead.unwrap_or_default())
+            })
+            .await
+    }
+
+    /// The versions that this relay's own writes left of resources over which a batch waits.
+    pub async fn left(&self, scope: String) -> Result<Vec<LeftVersion>, StorageError> {
+        let read =
+            |row: &Row<'_>| Ok(LeftVersion { order_key: get(row, "order_key")?, tag: row.get("tag")? });
+        self.db
+            .read("relay.left", move |conn| {
+                let mut statement = conn.prepare_cached(sql::LEFT_OF_SCOPE)?;
+                let rows = statement.query_map(named_params! {":scope": scope}, read)?;
+                Ok(rows.collect::<rusqlite::Result<_>>()?)
             })
             .await
     }

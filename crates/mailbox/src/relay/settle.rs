@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use model::relay::{Answer, Ending, Fenced, Move, Outcome, Status, conclude, delay, settle};
+use model::relay::{Answer, Ending, Fenced, Move, Outcome, Precondition, Status, conclude, delay, settle};
+use model::route_class::OrderKey;
 use model::{LeaseToken, Timestamp, limits, secrets};
 use rusqlite::{Connection, OptionalExtension, named_params};
 use sqlite::StorageError;
@@ -26,6 +27,8 @@ pub struct Heard {
     pub telling: Telling,
     /// What is kept of it.
     pub response: Response,
+    /// The versions that the write left behind, where the answer named them.
+    pub left: Vec<LeftVersion>,
     /// The same in words.
     pub error: Option<String>,
     /// How long the upstream wants to be left alone.
@@ -34,6 +37,15 @@ pub struct Heard {
     pub random: u64,
     /// Now.
     pub now: Timestamp,
+}
+
+/// A resource as a committed write left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftVersion {
+    /// The resource.
+    pub order_key: OrderKey,
+    /// Its entity tag.
+    pub tag: String,
 }
 
 /// Who hears the upstream's answer.
@@ -139,6 +151,7 @@ impl Envelopes {
                 for seq in &old {
                     forget(conn, *seq)?;
                 }
+                conn.prepare_cached(sql::LEFT_FORGET)?.execute([])?;
                 Ok(old.len())
             })
             .await
@@ -155,13 +168,12 @@ fn apply(conn: &Connection, heard: &Heard) -> rusqlite::Result<Option<Settled>> 
         again(conn, &row, heard.lease, outcome, ending, due, &heard.response, heard.error.as_deref())
     };
     match did {
-        Move::Done => end(
-            conn,
-            &End {
-                response: heard.response.clone(),
-                ..End::new(row.local_seq, row.status, Status::Done, Outcome::Committed, heard.now)
-            },
-        )?,
+        Move::Done => {
+            let response = heard.response.clone();
+            let ended = End::new(row.local_seq, row.status, Status::Done, Outcome::Committed, heard.now);
+            end(conn, &End { response, ..ended })?;
+            heard.left.iter().try_for_each(|left| pass_on(conn, row.local_seq, left))?;
+        }
         Move::LateAck => {
             one(conn
                 .prepare_cached(sql::LATE_ACK)?
@@ -178,6 +190,19 @@ fn apply(conn: &Connection, heard: &Heard) -> rusqlite::Result<Option<Settled>> 
     let before = row.status;
     let envelope = find(conn, heard.local_seq)?.unwrap_or(row);
     Ok(Some(Settled { before, envelope, did }))
+}
+
+/// What waits behind a committed write learns the version that it left.
+fn pass_on(conn: &Connection, seq: u64, left: &LeftVersion) -> rusqlite::Result<()> {
+    let Some(tag) = storable(Some(&left.tag)) else { return Ok(()) };
+    let (key, condition) = (&left.order_key, Precondition::Match(tag.to_owned()));
+    conn.prepare_cached(sql::CHAIN)?.execute(named_params! {
+        ":seq": seq, ":order_key": Sql(key), ":precondition": Sql(&condition),
+    })?;
+    conn.prepare_cached(sql::LEFT_PUT)?.execute(named_params! {
+        ":seq": seq, ":order_key": Sql(key), ":scope": key.scope(), ":tag": tag,
+    })?;
+    Ok(())
 }
 
 #[expect(clippy::too_many_arguments, reason = "one statement's parameters, used from three places beside it")]

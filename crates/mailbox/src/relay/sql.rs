@@ -17,6 +17,7 @@ statements! {
     BLOCKED "blocked"
     BODY "body"
     BODY_PUT_THEIRS "body_put_theirs"
+    CHAIN "chain"
     CLAIM_CANDIDATES "claim_candidates"
     CLAIM_NEXT_DUE "claim_next_due"
     CLAIM_TAKE "claim_take"
@@ -33,6 +34,9 @@ statements! {
     LAST_OF_KEY "last_of_key"
     LATE_ACK "late_ack"
     LEASES_OVER "leases_over"
+    LEFT_FORGET "left_forget"
+    LEFT_OF_SCOPE "left_of_scope"
+    LEFT_PUT "left_put"
     LIST "list"
     LIST_STATUS "list_status"
     META_FORGET "meta_forget"
@@ -47,6 +51,7 @@ statements! {
     SUPERSEDE "supersede"
     THEIRS_ETAG "theirs_etag"
     TRIM "trim"
+    UNCLAIM "unclaim"
     WANT_END "want_end"
 }
 

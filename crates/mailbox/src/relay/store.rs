@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::relay::{Outcome, Precondition, Status};
 use model::route_class::{OrderKey, RouteClass};
 use model::{Fingerprint, LeaseToken, RowId, Timestamp, limits};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params, params};
 use sqlite::{Gathering, StorageError};
 
 use super::row::{Envelope, Response, Source};
@@ -239,13 +239,14 @@ impl<'conn> Door<'conn> {
         Ok(Some(Placed { local_seq, base_envelope }))
     }
 
-    /// The write that one under this key waits behind.
+    /// The write that one under this key waits behind: nothing that overlaps comes later.
     fn last_of(&mut self, row: &Insert) -> rusqlite::Result<Option<RowId>> {
         let key = &row.envelope.order_key;
         if key.is_append() {
             sort::all(self.conn, row.envelope.queued_at)?;
         }
-        self.last_of_key.query_row(params![Sql(key)], |row| get(row, "envelope_id")).optional()
+        let asked = named_params! {":order_key": Sql(key), ":scope": key.scope(), ":every": key.is_barrier()};
+        self.last_of_key.query_row(asked, |row| get(row, "envelope_id")).optional()
     }
 
     /// Rows written: none when the key is taken.

@@ -241,3 +241,44 @@ async fn recovery_returns_what_was_on_the_wire_and_nothing_else() {
         assert_eq!(desk.status(ANN, status.word()).await, expected);
     }
 }
+
+/// Takes a row's payload out of the file behind the mailbox's back.
+fn lose_payload(desk: &Desk, id: &str) {
+    let file = sqlite::rusqlite::Connection::open(desk.path()).unwrap();
+    let taken = file.execute("UPDATE outbox SET payload = NULL WHERE client_message_id = ?1", [id]).unwrap();
+    assert_eq!(taken, 1, "{id} had its payload in its row");
+}
+
+#[tokio::test]
+async fn a_row_without_its_payload_dies_by_name_and_its_lane_and_all_others_go_on() {
+    let mut desk = Desk::open();
+    for (id, to) in [("lost", "@a"), ("behind", "@a"), ("tried", "@b"), ("after", "@b"), ("free", "@c")] {
+        desk.send(ANN, id, to).await;
+    }
+    let request = ClaimRequest { lanes_max: 3, ..desk.request() };
+    assert_eq!(desk.mailbox.claim(request).await.unwrap().frames.len(), 3);
+    desk.crash();
+    desk.mailbox.recover().await.unwrap();
+    desk.send(ANN, "fresh", "@d").await;
+    desk.send(ANN, "next", "@d").await;
+    for id in ["lost", "tried", "fresh"] {
+        lose_payload(&desk, id);
+    }
+    let claimed = desk.claim().await;
+    let left: Vec<_> = claimed.frames.iter().map(ids).collect();
+    assert_eq!(left, [["behind"], ["after"], ["free"], ["next"]]);
+    assert_eq!(claimed.buried, 3);
+    for (id, outcome) in
+        [("lost", Outcome::Unknown), ("tried", Outcome::Unknown), ("fresh", Outcome::NotSent)]
+    {
+        let row = desk.row(ANN, id).await;
+        let OutboxState::Dead { reason, outcome: found, last_error, .. } = row.state else {
+            panic!("{id} is {:?}", row.state)
+        };
+        assert_eq!((reason, found), (DeadReason::Poison, outcome), "{id}");
+        assert_eq!(
+            last_error.as_deref(),
+            Some("payload_missing: the file holds the row without its payload")
+        );
+    }
+}

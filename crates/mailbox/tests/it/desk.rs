@@ -176,6 +176,7 @@ impl Desk {
             read_at: None,
             redelivered: false,
             priority: model::Priority::Next,
+            again: None,
         }
     }
 }

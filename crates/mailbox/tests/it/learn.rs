@@ -117,6 +117,9 @@ async fn the_newest_accepted_rows_are_named_while_the_broker_must_know_them() {
         sender: ANN,
         client_message_id: client_id(&n.to_string()),
         broker_message_id: message(n),
+        accepted_at: model::Timestamp::from_micros(
+            desk.broker_now.as_micros() - (3 - n.cast_signed()) * 3_600_000_000,
+        ),
     };
     let all = desk.mailbox.newest_done(64, desk.broker_now, MAX_AGE).await.unwrap();
     assert_eq!(all, [witness(3), witness(2), witness(1)]);

@@ -3,6 +3,7 @@
 
 mod accept;
 mod claim;
+mod damage;
 mod desk;
 mod inbox;
 mod learn;
@@ -10,6 +11,7 @@ mod life;
 mod names;
 mod operator;
 mod property;
+mod prune;
 mod read;
 mod receipts;
 mod record;

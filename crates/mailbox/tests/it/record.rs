@@ -14,16 +14,19 @@ async fn what_arrives_twice_is_stored_once_and_acked_again() {
     let mut desk = Desk::open();
     let first = record(&desk, vec![desk.mail(1, BOB), desk.mail(2, BOB), desk.mail(1, BOB)]).await;
     let (stored_at, delivered) = (desk.now, DeliveryRung::Delivered);
-    assert_eq!(first[0].arrival, Arrival::Fresh { seq: 1, at: stored_at, read_at: None });
+    assert_eq!(first[0].arrival, Arrival::Fresh { seq: 1, rung: delivered, at: stored_at, read_at: None });
     assert_eq!(
         first[2].arrival,
-        Arrival::Duplicate { rung: delivered, at: stored_at, read_at: None },
+        Arrival::Duplicate { seq: 1, rung: delivered, at: stored_at, read_at: None },
         "in one frame too"
     );
     desk.crash();
     desk.advance(HOUR);
     let again = record(&desk, vec![desk.mail(2, BOB)]).await;
-    assert_eq!(again[0].arrival, Arrival::Duplicate { rung: delivered, at: stored_at, read_at: None });
+    assert_eq!(
+        again[0].arrival,
+        Arrival::Duplicate { seq: 2, rung: delivered, at: stored_at, read_at: None }
+    );
     assert_eq!(again[0].ack(), Some((delivered, stored_at)));
     desk.mailbox.mark_notified(vec![2], desk.now).await.unwrap();
     let later = record(&desk, vec![desk.mail(2, BOB)]).await;

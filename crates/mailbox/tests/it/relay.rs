@@ -49,6 +49,7 @@ impl Stage {
             answer,
             telling: Telling::Nobody,
             response: Response { etag: etag.map(str::to_owned), ..Response::default() },
+            left: Vec::new(),
             error: None,
             retry_after: None,
             random: 0,
@@ -321,7 +322,7 @@ async fn past_thirteen_days_what_never_left_expires_and_what_may_have_left_is_as
     };
     relay.answer(&live, Answer::Lost, None).await;
     let claims = relay.envelopes.claim(days(13), 8).await.unwrap();
-    assert_eq!(claims.expired.len(), 1);
+    assert_eq!(claims.ended.len(), 1);
     assert_eq!(
         (relay.now(&never).await.status, relay.now(&never).await.outcome),
         (Status::Expired, Outcome::NotSent)
@@ -442,7 +443,7 @@ async fn an_append_that_waits_unsorted_can_be_withdrawn_and_grows_old() {
     relay.envelopes.cancel(withdrawn.envelope_id, "not wanted".into(), NOW).await.unwrap();
     assert_eq!(relay.now(&withdrawn).await.status, Status::Cancelled);
     let claims = relay.envelopes.claim(days(15), 8).await.unwrap();
-    assert_eq!(claims.expired.iter().map(|row| row.envelope_id).collect::<Vec<_>>(), [old.envelope_id]);
+    assert_eq!(claims.ended.iter().map(|row| row.envelope_id).collect::<Vec<_>>(), [old.envelope_id]);
     assert_eq!(keys(&claims.taken), Vec::<&str>::new());
 }
 
@@ -486,4 +487,66 @@ fn a_damaged_file_is_set_aside_by_name_and_a_sound_one_stays() {
     let fresh = Envelopes::open(&path, Arc::new(OsEntropy), NOW).unwrap();
     drop(fresh);
     assert_eq!(Envelopes::set_damaged_aside(&path, NOW).unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_envelope_without_its_body_ends_by_name_and_the_other_keys_go_on() {
+    let relay = Stage::open();
+    let fresh = relay.store("fresh", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("behind", "task:1", RouteClass::Replace, Start::Waiting).await;
+    let tried = relay.store("tried", "task:2", RouteClass::Replace, Start::Waiting).await;
+    relay.store("free", "task:3", RouteClass::Replace, Start::Waiting).await;
+    let taken = relay.claim(NOW).await;
+    assert_eq!(keys(&taken), ["fresh", "tried", "free"]);
+    relay.answer(&taken[0], Answer::NotSent, None).await;
+    relay.answer(&taken[1], Answer::Lost, None).await;
+    relay.answer(&taken[2], Answer::Committed, None).await;
+    let file = sqlite::rusqlite::Connection::open(relay.folder.path().join("outbox.db")).unwrap();
+    for lost in [&fresh, &tried] {
+        let id = lost.local_seq;
+        assert_eq!(file.execute("UPDATE envelope SET body = NULL WHERE local_seq = ?1", [id]).unwrap(), 1);
+    }
+    relay.store("later", "task:4", RouteClass::Replace, Start::Waiting).await;
+    let taken = relay.claim(days(1)).await;
+    assert_eq!(keys(&taken), ["tried", "later"], "what never left ends, what may have left is asked about");
+    assert!(matches!(taken[0].task, Task::Ask(model::relay::Ending::Rejected)), "{:?}", taken[0].task);
+    let ended = relay.conclude(&taken[0], Fenced::Retired).await;
+    let missing = "body_missing: the file holds the envelope without its body";
+    assert_eq!((ended.status, ended.last_error.as_deref()), (Status::Rejected, Some(missing)));
+    let ended = relay.now(&fresh).await;
+    assert_eq!((ended.status, ended.outcome), (Status::Rejected, Outcome::NotSent));
+    assert_eq!(ended.last_error.as_deref(), Some(missing));
+    assert_eq!(keys(&relay.claim(days(1)).await), ["behind"]);
+}
+
+#[tokio::test]
+async fn a_clock_ahead_for_an_hour_expires_no_envelope_and_forgets_no_key() {
+    let relay = Stage::open();
+    let hour = Duration::from_secs(3_600);
+    relay.store("waits", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("done", "task:2", RouteClass::Replace, Start::Waiting).await;
+    let taken = relay.claim(NOW).await;
+    relay.answer(&taken[0], Answer::NotSent, None).await;
+    relay.answer(&taken[1], Answer::Committed, None).await;
+    let mut aged = relay.envelopes.look_at_clock(NOW, None).await.unwrap();
+    for later in [Duration::ZERO, hour] {
+        let (wall, counted) = (days(400) + later, aged + later);
+        aged = relay.envelopes.look_at_clock(wall, Some(counted)).await.unwrap();
+        assert_eq!(relay.envelopes.trim(aged).await.unwrap(), 0, "the key is known for a day");
+        let claims = relay.envelopes.claim(wall, 8).await.unwrap();
+        assert_eq!(claims.ended.len(), 0, "nothing is thirteen days old");
+        assert_eq!(keys(&claims.taken), ["waits"]);
+        relay.answer(&claims.taken[0], Answer::NotSent, None).await;
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_called_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outbox.db");
+    // What is opened like a file, and whose bytes the system refuses to give.
+    std::fs::create_dir(&path).unwrap();
+    let refused = Envelopes::set_damaged_aside(&path, NOW).unwrap_err();
+    assert!(refused.to_string().contains("outbox.db: cannot be read"), "{refused}");
+    assert!(path.exists(), "it stays where it is");
 }

@@ -84,3 +84,35 @@ async fn bytes_in_use_grow_with_bodies_and_fall_when_they_are_scrubbed() {
     assert_eq!(desk.mailbox.scrub_outbox(desk.now).await.unwrap(), 64);
     assert!(desk.mailbox.bytes_in_use().await.unwrap() < full / 2);
 }
+
+#[tokio::test]
+async fn a_clock_ahead_for_an_hour_takes_no_body_and_one_that_stays_takes_what_is_old() {
+    let mut desk = Desk::open();
+    one_row_in_each_state(&desk).await;
+    desk.mailbox.record(vec![desk.mail(1, BOB)], desk.now, desk.broker_now).await.unwrap();
+    let ahead = days_long(400);
+    let mut aged = desk.mailbox.look_at_clock(desk.now, None).await.unwrap();
+    let scrubbed = async |desk: &Desk, aged| {
+        (desk.mailbox.scrub_outbox(aged).await.unwrap(), desk.mailbox.scrub_inbox(aged).await.unwrap())
+    };
+    for _ in 0..2 {
+        aged = desk.mailbox.look_at_clock(desk.now + ahead, Some(aged)).await.unwrap();
+        assert_eq!(scrubbed(&desk, aged).await, (0, 0));
+        desk.advance(HOUR);
+        aged = desk.mailbox.look_at_clock(desk.now + ahead, Some(aged + HOUR)).await.unwrap();
+        assert_eq!(scrubbed(&desk, aged).await, (0, 0));
+        desk.crash();
+        aged = desk.mailbox.look_at_clock(desk.now + ahead, None).await.unwrap();
+        assert_eq!(scrubbed(&desk, aged).await, (0, 0), "a restart bears nothing out");
+    }
+    assert_eq!(
+        desk.mailbox.look_at_clock(desk.now, None).await.unwrap(),
+        desk.now,
+        "the date is right again"
+    );
+    let day = limits::CLOCK_DOUBT;
+    desk.advance(HOUR);
+    aged = desk.mailbox.look_at_clock(desk.now + ahead, Some(desk.now)).await.unwrap();
+    aged = desk.mailbox.look_at_clock(desk.now + ahead + day, Some(aged + day)).await.unwrap();
+    assert_eq!(scrubbed(&desk, aged).await, (2, 1));
+}

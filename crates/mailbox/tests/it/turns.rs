@@ -282,3 +282,72 @@ async fn a_crash_forgets_no_attempt() {
     assert_eq!(desk.rung(1).await, (DeliveryRung::Processed, TurnMark::Over));
     assert_eq!(desk.outbox_rows().await, 1);
 }
+
+/// What the broker sends again to an inbox that went back.
+fn again(mail: Arrived, rung: DeliveryRung) -> Arrived {
+    Arrived { again: Some(rung), redelivered: true, ..mail }
+}
+
+#[tokio::test]
+async fn t10_a_message_that_comes_again_has_the_rung_it_had_and_its_work_is_not_begun_unmarked() {
+    let desk = Desk::open();
+    let rungs = [DeliveryRung::Processed, DeliveryRung::Engaged, DeliveryRung::Notified];
+    let mail = rungs.iter().zip(1..).map(|(rung, n)| again(desk.mail(n, BOB), *rung)).collect();
+    let recorded = desk.mailbox.record(mail, desk.now, desk.broker_now).await.unwrap();
+    let acked: Vec<_> = recorded.iter().map(|row| (row.ack().unwrap().0, row.place())).collect();
+    assert_eq!(acked, [(rungs[0], Some(1)), (rungs[1], Some(2)), (rungs[2], Some(3))]);
+    for expected in [2, 3] {
+        let turn = desk.begin().await.unwrap();
+        assert_eq!((turn.message.id, turn.redelivered), (message(expected), true));
+        desk.end(&turn, None).await.unwrap();
+    }
+    assert_eq!(desk.begin().await, None, "what is processed has no turn");
+}
+
+#[tokio::test]
+async fn t10_a_message_of_the_copy_hears_how_far_it_had_come() {
+    let desk = Desk::open();
+    desk.arrive((1..=3).map(|n| desk.mail(n, BOB)).collect()).await;
+    let open = desk.begin().await.unwrap();
+    assert_eq!(open.message.id, message(1));
+    let heard = vec![
+        again(desk.mail(1, BOB), DeliveryRung::Processed),
+        again(desk.mail(2, BOB), DeliveryRung::Engaged),
+        again(desk.mail(3, BOB), DeliveryRung::Delivered),
+    ];
+    let recorded = desk.mailbox.record(heard, desk.now, desk.broker_now).await.unwrap();
+    let acked: Vec<_> = recorded.iter().map(|row| row.ack().unwrap().0).collect();
+    assert_eq!(acked, [DeliveryRung::Processed, DeliveryRung::Engaged, DeliveryRung::Delivered]);
+    let turns: Vec<_> = [desk.begin().await.unwrap()].into();
+    assert_eq!(turns[0].message.id, message(2), "the turn of the copy is over with its message");
+    desk.end(&turns[0], None).await.unwrap();
+    let last = desk.begin().await.unwrap();
+    assert_eq!((last.message.id, last.redelivered), (message(3), false));
+}
+
+#[tokio::test]
+async fn t10_what_came_again_is_counted_once_and_a_deadline_does_not_keep_it_away() {
+    let mut desk = Desk::open();
+    desk.arrive(vec![desk.mail(1, BOB)]).await;
+    assert_eq!(desk.mailbox.received_upto().await.unwrap(), 1);
+    let noticed_at = desk.broker_now;
+    desk.mailbox.note_inbox_went_back(noticed_at, 3, 1, 3).await.unwrap();
+    let deliver_by = Some(desk.broker_now);
+    desk.advance(HOUR);
+    let late = Arrived { deliver_by, ..again(desk.mail(2, BOB), DeliveryRung::Delivered) };
+    let held = again(desk.mail(1, BOB), DeliveryRung::Delivered);
+    for _ in 0..2 {
+        desk.arrive(vec![held.clone(), late.clone()]).await;
+        let inbox = desk.mailbox.went_back().await.unwrap().inbox.unwrap();
+        assert_eq!((inbox.lacking(), inbox.back, inbox.is_complete), (2, 1, false));
+    }
+    desk.mailbox.note_inbox_went_back(noticed_at, 3, 1, 1).await.unwrap();
+    assert!(!desk.mailbox.went_back().await.unwrap().inbox.unwrap().is_complete);
+    desk.mailbox.inbox_is_complete().await.unwrap();
+    desk.crash();
+    let inbox = desk.mailbox.went_back().await.unwrap().inbox.unwrap();
+    assert_eq!((inbox.back, inbox.is_complete, inbox.noticed_at), (1, true, noticed_at));
+    desk.mailbox.note_inbox_went_back(desk.broker_now, 9, 2, 0).await.unwrap();
+    let next = desk.mailbox.went_back().await.unwrap().inbox.unwrap();
+    assert_eq!((next.from, next.back, next.is_complete), (9, 0, true), "another occurrence begins anew");
+}

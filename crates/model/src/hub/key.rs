@@ -82,6 +82,11 @@ pub fn key_status(known: Option<&KnownKey>, created_at: Option<Timestamp>, now: 
     }
 }
 
+/// The address of a request under its newer name: `/hub/workstreams` is another name of `/hub/workplans`.
+pub fn canonical_path(path: &str) -> String {
+    path.replacen("/hub/workstreams", "/hub/workplans", 1)
+}
+
 /// What was asked, in 32 bytes: method, address without its last slash, query as given, body in canonical form.
 /// Preconditions are no part of it: a copy is a copy whatever it was told to expect.
 pub fn request_fingerprint(

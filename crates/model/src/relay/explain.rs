@@ -15,6 +15,17 @@ pub struct Life {
     pub is_late: bool,
     /// Why it does not move, while it waits.
     pub hold: Hold,
+    /// What it clashes with, in a conflict.
+    pub clash: Clash,
+}
+
+/// What a write in conflict clashes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clash {
+    /// The resource changed since the write was asked for.
+    Resource,
+    /// The upstream committed another request under the write's key.
+    Key,
 }
 
 /// Why an envelope that waits does not move.
@@ -69,7 +80,7 @@ impl Said {
 
 /// What is said about an envelope.
 pub fn explain(life: Life) -> Said {
-    let Life { status, outcome, ending, is_late, hold } = life;
+    let Life { status, outcome, ending, is_late, hold, clash } = life;
     let said =
         |sentence: &str, next: &'static str, help: Help| Said { sentence: sentence.to_owned(), next, help };
     match status {
@@ -87,7 +98,13 @@ pub fn explain(life: Life) -> Said {
             Help::None,
         ),
         Status::Done => said("done: the upstream committed it", "Nothing to do.", Help::None),
-        Status::Conflict => said("conflict: it clashes with what is there", known(outcome), Help::Resolve),
+        Status::Conflict => {
+            let sentence = match clash {
+                Clash::Resource => "conflict: it clashes with what is there",
+                Clash::Key => "conflict: its key was used at the upstream for another request",
+            };
+            said(sentence, known(outcome), Help::Resolve)
+        }
         Status::Rejected => said("rejected: the upstream refused it", known(outcome), Help::Retry),
         Status::Expired => said("expired: too old to be replayed by itself", known(outcome), Help::Retry),
         Status::Cancelled if is_late => {
@@ -138,7 +155,7 @@ mod tests {
     use super::*;
 
     fn life(status: Status, outcome: Outcome) -> Life {
-        Life { status, outcome, ending: None, is_late: false, hold: Hold::Nothing }
+        Life { status, outcome, ending: None, is_late: false, hold: Hold::Nothing, clash: Clash::Resource }
     }
 
     #[test]
@@ -160,6 +177,14 @@ mod tests {
             assert_eq!(said.help, help, "{status:?} {outcome:?}");
             assert!(said.next.starts_with(next), "{status:?} {outcome:?}: {}", said.next);
         }
+    }
+
+    #[test]
+    fn a_conflict_over_a_key_is_told_apart_from_one_over_a_resource() {
+        let conflict =
+            |clash| explain(Life { clash, ..life(Status::Conflict, Outcome::NotCommitted) }).sentence;
+        assert!(conflict(Clash::Key).contains("its key was used"), "{}", conflict(Clash::Key));
+        assert!(!conflict(Clash::Resource).contains("key"), "{}", conflict(Clash::Resource));
     }
 
     #[test]

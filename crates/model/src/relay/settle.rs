@@ -45,6 +45,8 @@ pub enum Fenced {
     Committed,
     /// It did not, and now never will.
     Retired,
+    /// It committed another request under it, and this one was not and never will be.
+    AnotherRequest,
     /// It cannot say: its memory does not reach back, or it has none.
     Unknown,
 }
@@ -79,6 +81,12 @@ pub fn conclude(ending: Ending, fenced: Fenced) -> (Status, Outcome) {
     match fenced {
         Fenced::Committed => (Status::Done, Outcome::Committed),
         Fenced::Retired => (ending.status(), Outcome::NotCommitted),
+        Fenced::AnotherRequest => match ending {
+            Ending::Conflict | Ending::Rejected | Ending::Expired => {
+                (Status::Conflict, Outcome::NotCommitted)
+            }
+            Ending::Cancelled => (Status::Cancelled, Outcome::NotCommitted),
+        },
         Fenced::Unknown => (ending.status(), Outcome::Unknown),
     }
 }
@@ -141,6 +149,18 @@ mod tests {
             assert_eq!(conclude(*ending, Fenced::Committed), (Status::Done, Outcome::Committed));
             assert_eq!(conclude(*ending, Fenced::Retired), (ending.status(), Outcome::NotCommitted));
             assert_eq!(conclude(*ending, Fenced::Unknown), (ending.status(), Outcome::Unknown));
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_request_makes_a_conflict_of_everything_but_a_withdrawn_write() {
+        for (ending, status) in [
+            (Ending::Conflict, Status::Conflict),
+            (Ending::Rejected, Status::Conflict),
+            (Ending::Expired, Status::Conflict),
+            (Ending::Cancelled, Status::Cancelled),
+        ] {
+            assert_eq!(conclude(ending, Fenced::AnotherRequest), (status, Outcome::NotCommitted));
         }
     }
 }

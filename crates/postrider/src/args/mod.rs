@@ -1,9 +1,11 @@
 //! The words of the command line.
 
 mod assist;
+mod backup;
 mod manage;
 mod operate;
 mod relay;
+mod service;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,13 +17,25 @@ use model::Rung;
 use crate::output::Form;
 
 pub use assist::{Client, Doctor, Install, Mcp, McpCommand};
+pub use backup::{Backup, BackupCommand, Restore};
 pub use manage::{Agent, Invite, Join, KeepProgram, Mesh, RunAgent, Scope, Token, Webhook};
 pub use operate::{Broker, Daemon, Outbox, Requeue, Serve};
 pub use relay::{Relay, RelayAuth, RelayBeside, RelayOutbox, RelayServe};
+pub use service::{InstallService, NamedService, Service, ServiceRole};
+
+/// What scripts and supervisors rely on; a supervisor starts anew after everything but 0 and 2.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  refused, or it went wrong
+  2  wrong usage
+  3  the needed process does not answer
+  4  waiting ended before the asked receipt
+  5  a store of this process has stopped after a disk error: start it anew";
 
 /// The messaging fabric that agents and the people who run them trust.
 #[derive(Debug, Parser)]
-#[command(name = "postrider", version, propagate_version = true, max_term_width = 80)]
+#[command(name = "postrider", version, propagate_version = true, max_term_width = 80, after_help = EXIT_CODES)]
 pub struct Args {
     /// Folder that holds this home's keys, outbox and inbox
     #[arg(long, global = true, env = "POSTRIDER_HOME", value_name = "DIR")]
@@ -70,6 +84,10 @@ pub enum Command {
     },
     /// Look for what is wrong with this home and say what fixes it; changes nothing
     Doctor(Doctor),
+    /// Copy this home while it runs: databases, keys, config and tokens
+    Backup(Backup),
+    /// Put a backup in the place of this home
+    Restore(Restore),
     /// Three agents, a kill -9 in the middle, receipts climbing; leaves nothing behind
     Demo,
     /// Topics: logs that every member may read
@@ -104,6 +122,9 @@ pub enum Command {
     /// The edge relay: writes wait here while their upstream is away
     #[command(subcommand)]
     Relay(Relay),
+    /// Have systemd run a role: started with the machine, and again after a crash
+    #[command(subcommand)]
+    Service(Service),
 }
 
 /// See [`Command::Up`].

@@ -61,6 +61,15 @@ pub enum Outbox {
         /// The row, or its last six or more characters
         id: String,
     },
+    /// Make room: free the words of rows that have ended; ids stay used
+    Prune {
+        /// Free them; without it, say what would be freed
+        #[arg(long)]
+        confirm: bool,
+        /// done, dead or aborted [default: all three]
+        #[arg(long)]
+        status: Option<String>,
+    },
 }
 
 /// See [`Outbox::Requeue`].

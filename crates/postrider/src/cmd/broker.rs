@@ -9,6 +9,8 @@ use model::error::Malformed;
 use model::webhook::Host;
 use model::{OsEntropy, limits};
 use net::tls::Identity;
+use serde_json::json;
+use sqlite::Stores;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
@@ -18,6 +20,7 @@ use crate::fabric::{self, Fabric, OWN_MESH, Setup, Store};
 use crate::failure::{Exit, Failure};
 use crate::home::{audit, ledger};
 use crate::output::Form;
+use crate::stopped::{exit_after, stop_after_store};
 use crate::{args, journal};
 
 /// Rows an audit names; more of them say nothing new.
@@ -31,15 +34,26 @@ pub async fn run(asked: args::Broker, context: &Context) -> Result<Exit, Failure
 }
 
 async fn serve(asked: args::Serve, context: &Context) -> Result<Exit, Failure> {
+    let stores = Stores::default();
+    let ended = serve_until_stopped(asked, context, &stores).await;
+    exit_after(&stores, ended)
+}
+
+async fn serve_until_stopped(
+    asked: args::Serve,
+    context: &Context,
+    stores: &Stores,
+) -> Result<Exit, Failure> {
     let output = &context.output;
     check_address(&asked)?;
     let setup = setup(&asked, context)?;
     journal::start_audited(&audit(&context.home))?;
     let store = setup.store.to_string();
     let listener = fabric::bind(Some(asked.listen), None).await?;
-    let fabric = Fabric::open(setup, listener, clock(), Arc::new(OsEntropy)).await?;
+    let fabric = Fabric::open(setup, listener, clock(), Arc::new(OsEntropy), stores).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
+    stop_after_store(stores, &stop);
     let url = asked.public_url.as_deref().unwrap_or(&fabric.url);
     // An empty store lets its owner in; the secret is shown here and kept nowhere.
     let owner = if fabric.broker.wants_owner().await.map_err(anyhow::Error::from)? {
@@ -49,9 +63,7 @@ async fn serve(asked: args::Serve, context: &Context) -> Result<Exit, Failure> {
     };
     let owner = owner.as_ref().map(|invite| invite.reveal());
     match output.form() {
-        Form::Json => {
-            output.json(&serde_json::json!({"event": "ready", "url": fabric.url, "owner_invite": owner}))
-        }
+        Form::Json => output.json(&json!({"event": "ready", "url": fabric.url, "owner_invite": owner})),
         Form::Quiet => output.text(&fabric.url),
         Form::Text => {
             output.fact("broker", &fabric.url);
@@ -145,11 +157,19 @@ async fn check(store: Option<&str>, context: &Context) -> Result<Exit, Failure> 
         ),
     };
     let orphans = ledger.orphans(before, ORPHANS_SHOWN_MAX).await.map_err(anyhow::Error::from)?;
+    let warnings = ledger.durability().await.map_err(anyhow::Error::from)?;
+    let told: Vec<_> = warnings
+        .iter()
+        .map(|found| json!({"setting": found.setting, "value": found.value, "message": found.message}))
+        .collect();
     match output.form() {
-        Form::Json => output.json(&serde_json::json!({"orphans": orphans.len()})),
+        Form::Json => output.json(&json!({"orphans": orphans.len(), "durability": told})),
         Form::Quiet => output.text(&orphans.len().to_string()),
         Form::Text if orphans.is_empty() => output.text("the books agree"),
         Form::Text => orphans.iter().for_each(|orphan| output.fact("orphan", &format!("{orphan:?}"))),
+    }
+    if output.form() == Form::Text {
+        warnings.iter().for_each(|warning| output.fact("warn", &warning.to_string()));
     }
     books.close().await;
     Ok(if orphans.is_empty() { Exit::Done } else { Exit::Refused })

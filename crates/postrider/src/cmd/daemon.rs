@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use ::daemon::{Config, Daemon, Surroundings};
+use ::daemon::{Config, Daemon, Surroundings, SystemDisk};
 use model::{ErrorCode, OsEntropy};
+use sqlite::Stores;
 use tokio_util::sync::CancellationToken;
 use wire::local::RotateAnswer;
 
@@ -13,6 +14,7 @@ use crate::clock::clock;
 use crate::failure::{Exit, Failure};
 use crate::home::{log, shown};
 use crate::output::{Form, clock_time};
+use crate::stopped::{exit_after, stop_after_store};
 use crate::{args, journal};
 
 pub async fn run(asked: args::Daemon, context: &Context) -> Result<Exit, Failure> {
@@ -33,6 +35,12 @@ pub async fn run(asked: args::Daemon, context: &Context) -> Result<Exit, Failure
 }
 
 async fn up(context: &Context) -> Result<Exit, Failure> {
+    let stores = Stores::default();
+    let ended = serve(context, &stores).await;
+    exit_after(&stores, ended)
+}
+
+async fn serve(context: &Context, stores: &Stores) -> Result<Exit, Failure> {
     let (home, output) = (&context.home, &context.output);
     journal::start();
     refuse_second(home)?;
@@ -47,10 +55,13 @@ async fn up(context: &Context) -> Result<Exit, Failure> {
         own_mesh: None,
         more_routes: super::mcp::routes(home)?,
         surroundings: Surroundings::read(|name| std::env::var(name).ok()),
+        free_space: Arc::new(SystemDisk),
+        stores: stores.clone(),
         stop: stop.clone(),
     };
     let daemon = Daemon::start(config).await.map_err(start_failure)?;
-    tokio::spawn(stop_on_signal(stop));
+    tokio::spawn(stop_on_signal(stop.clone()));
+    stop_after_store(stores, &stop);
     match output.form() {
         Form::Json => output.json(&serde_json::json!({
             "event": "ready",

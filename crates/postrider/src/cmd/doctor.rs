@@ -13,6 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Form, Output};
 pub use files::quoted;
 use finding::{Finding, Level};
+pub use link::broker_problems;
 
 /// What `fine` may fill of a line.
 const LINE_WIDTH: usize = 70;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ::daemon::{HostError, Recovered, Surroundings};
+use ::daemon::{HostError, LossCount, RecoverError, Recovered, RecoveryRun, Surroundings};
+
 use model::{ErrorCode, OsEntropy};
 
 use super::Context;
@@ -15,7 +16,7 @@ use crate::output::{Form, Output};
 pub fn recover(context: &Context) -> Result<Exit, Failure> {
     let clock = clock();
     let found = ::daemon::recover(context.home.root(), clock.as_ref(), Arc::new(OsEntropy))
-        .map_err(|error| stopped_first(error.to_string()))?;
+        .map_err(recover_failure)?;
     found.iter().for_each(|one| print(one, &context.output));
     Ok(Exit::Done)
 }
@@ -54,27 +55,62 @@ fn said(output: &Output, sentence: &str) {
 
 fn print(found: &Recovered, output: &Output) {
     match (output.form(), found) {
-        (Form::Json, Recovered::Sound { mesh }) => {
-            output.json(&serde_json::json!({"mesh": mesh, "sound": true}))
+        (Form::Json, Recovered::Sound { mesh, leftover }) => {
+            output.json(&serde_json::json!({"mesh": mesh, "sound": true, "leftover": leftover}))
         }
-        (Form::Json, Recovered::Rebuilt { mesh, damage, aside, salvaged }) => {
+        (Form::Json, Recovered::Rebuilt { mesh, damage, aside, salvaged, run }) => {
             output.json(&serde_json::json!({
                 "mesh": mesh, "sound": false, "damage": damage, "aside": aside,
                 "outbox": salvaged.outbox, "outbox_lost": salvaged.outbox_lost,
                 "inbox": salvaged.inbox, "inbox_lost": salvaged.inbox_lost,
+                "turns": salvaged.turns, "turns_lost": salvaged.turns_lost,
+                "lost_is_exact": salvaged.count == LossCount::Exact,
+                "finished_earlier_run": *run == RecoveryRun::Earlier,
             }));
         }
         (Form::Quiet, Recovered::Sound { .. }) => {}
-        (Form::Quiet | Form::Text, Recovered::Rebuilt { mesh, damage, aside, salvaged }) => {
+        (Form::Quiet | Form::Text, Recovered::Rebuilt { mesh, damage, aside, salvaged, run }) => {
             output.fact("rebuilt", &format!("mesh {mesh}: {damage}"));
-            let (out, out_lost) = (salvaged.outbox, salvaged.outbox_lost);
-            output.fact("outbox", &format!("{out} rows carried over, {out_lost} could not be read"));
-            let (inn, in_lost) = (salvaged.inbox, salvaged.inbox_lost);
-            output.fact("inbox", &format!("{inn} rows carried over, {in_lost} could not be read"));
+            if *run == RecoveryRun::Earlier {
+                output.fact("finished", "an earlier run was cut off; its new file is in place now");
+            }
+            let at_least = match salvaged.count {
+                LossCount::Exact => "",
+                LossCount::AtLeast => "at least ",
+            };
+            for (table, kept, lost) in [
+                ("outbox", salvaged.outbox, salvaged.outbox_lost),
+                ("inbox", salvaged.inbox, salvaged.inbox_lost),
+                ("turns", salvaged.turns, salvaged.turns_lost),
+            ] {
+                output.fact(table, &format!("{kept} rows carried over, {at_least}{lost} lost"));
+            }
+            if salvaged.count == LossCount::AtLeast {
+                output.fact("", "the damaged file does not say how many rows it had");
+            }
             output.fact("aside", &shown(aside));
         }
-        (Form::Text, Recovered::Sound { mesh }) => {
-            output.fact("sound", &format!("mesh {mesh}; nothing was changed"))
+        (Form::Text, Recovered::Sound { mesh, leftover }) => {
+            output.fact("sound", &format!("mesh {mesh}; its mailbox was not changed"));
+            if let Some(leftover) = leftover {
+                output.fact("left", &format!("{}, of a run that was cut off", shown(leftover)));
+            }
+        }
+    }
+}
+
+/// Only a daemon that runs is helped by stopping it.
+fn recover_failure(error: RecoverError) -> Failure {
+    let line = error.to_string();
+    match error {
+        RecoverError::Running { .. } => stopped_first(line),
+        RecoverError::Open(_) | RecoverError::Storage(_) | RecoverError::Files { .. } => {
+            Failure::refused(ErrorCode::StorageStopped, line)
+                .line("The damaged mailbox is kept as it is. Room for a copy of it may be missing.")
+                .fix("postrider daemon recover")
+        }
+        RecoverError::Lock(_) | RecoverError::Settings(_) | RecoverError::NoSource { .. } => {
+            Failure::refused(ErrorCode::Unavailable, line).line("Nothing was changed.")
         }
     }
 }

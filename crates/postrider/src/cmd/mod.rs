@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 mod agent;
+mod backup;
 mod broker;
 mod daemon;
 mod demo;
@@ -17,6 +18,7 @@ mod outbox;
 mod relay;
 mod reply;
 mod send;
+mod service;
 mod signin;
 mod status;
 mod token;
@@ -93,6 +95,8 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Watch(watch) => watch::run(watch, &context).await,
         Command::Reply(reply) => reply::run(reply, &context).await,
         Command::Explain { id } => explain::run(&id, &context).await,
+        Command::Backup(asked) => backup::run(asked, &context),
+        Command::Restore(asked) => backup::restore(&asked, &context),
         Command::Demo => demo::run(&context).await,
         Command::Doctor(asked) => doctor::run(asked, &context).await,
         Command::Topic(topic) => topic::run(topic, &context).await,
@@ -107,5 +111,6 @@ pub async fn run(args: Args, output: &Output) -> Result<Exit, Failure> {
         Command::Daemon(daemon) => daemon::run(daemon, &context).await,
         Command::Broker(broker) => broker::run(broker, &context).await,
         Command::Relay(relay) => relay::run(relay, &context).await,
+        Command::Service(service) => service::run(service, &context),
     }
 }

@@ -2,8 +2,8 @@
 
 use model::Timestamp;
 use wire::local::{
-    AbortAnswer, AbortRequest, MeshList, OutboxInspection, OutboxItem, OutboxPage, RequeueAnswer,
-    RequeueRequest,
+    AbortAnswer, AbortRequest, MeshList, OutboxInspection, OutboxItem, OutboxPage, PruneAnswer, PruneRequest,
+    PrunedPayloads, RequeueAnswer, RequeueRequest,
 };
 
 use super::Context;
@@ -23,6 +23,7 @@ pub async fn run(asked: args::Outbox, context: &Context) -> Result<Exit, Failure
         args::Outbox::Inspect { id } => inspect(&door, &id, output).await?,
         args::Outbox::Requeue(asked) => requeue(&door, asked, output).await?,
         args::Outbox::Abort { id } => abort(&door, id, output).await?,
+        args::Outbox::Prune { confirm, status } => prune(&door, confirm, status, output).await?,
     }
     Ok(Exit::Done)
 }
@@ -77,6 +78,8 @@ fn line(item: &OutboxItem, now: Timestamp) -> String {
         "dead" => "needs you".to_owned(),
         "inflight" => "answer due".to_owned(),
         "pending" => item.next_attempt_at.map_or_else(|| "now".to_owned(), clock_time),
+        "aborted" if item.broker_message_id.is_some() => "accepted".to_owned(),
+        "aborted" => item.aborted_by.clone().unwrap_or_default(),
         _ => String::new(),
     };
     let last: String = item.last_error.as_deref().unwrap_or("none yet").chars().take(16).collect();
@@ -113,14 +116,21 @@ fn print_inspected(found: &OutboxInspection, output: &Output) {
     let last = item.last_error.as_deref().map(|error| format!(": {}", harmless(error))).unwrap_or_default();
     let tries = if item.attempts == 1 { "1 try".to_owned() } else { format!("{} tries", item.attempts) };
     output.fact("asked", &format!("{}, {tries}{last}", clock_time(item.enqueued_at)));
-    if let Some(message) = &found.message {
-        output.fact("body", &format!("\"{}\"", headline(&message.body, Some(BODY_WIDTH))));
+    match &found.message {
+        Some(message) => {
+            output.fact("body", &format!("\"{}\"", headline(&message.body, Some(BODY_WIDTH))));
+        }
+        None => output.fact("body", "is not kept any more"),
     }
     if let Some(outcome) = &item.outcome {
         output.fact("broker", outcome_sentence(outcome));
     }
     if let (Some(id), Some(place)) = (&item.broker_message_id, item.history_id) {
-        output.fact("broker", &format!("has it as {id}, place {place}"));
+        let late = item.late_ack_at.map(|at| format!(", known since {}", clock_time(at))).unwrap_or_default();
+        output.fact("broker", &format!("has it as {id}, place {place}{late}"));
+    }
+    if let (Some(by), Some(at)) = (&item.aborted_by, item.aborted_at) {
+        output.fact("retired", &format!("{} by {by}", clock_time(at)));
     }
     let others: Vec<String> =
         found.chain.iter().map(|link| short_id(&link.id.to_string()).to_owned()).collect();
@@ -194,6 +204,53 @@ async fn abort(door: &LocalDoor, id: String, output: &Output) -> Result<(), Fail
         }
     }
     Ok(())
+}
+
+async fn prune(
+    door: &LocalDoor,
+    confirm: bool,
+    status: Option<String>,
+    output: &Output,
+) -> Result<(), Failure> {
+    let request = PruneRequest { confirm, status, mesh: door.mesh() };
+    let answer: PruneAnswer = door.post("/v1/outbox/prune", &request).await?;
+    match output.form() {
+        Form::Json => output.json(&answer),
+        Form::Quiet => output.text(&answer.total.bytes.to_string()),
+        Form::Text => print_pruned(&answer, output),
+    }
+    Ok(())
+}
+
+fn print_pruned(answer: &PruneAnswer, output: &Output) {
+    let (word, nothing) =
+        if answer.pruned { ("freed", "nothing was freed") } else { ("would", "nothing would be freed") };
+    if answer.total.rows == 0 {
+        output.fact("nothing", &format!("mesh {}: {nothing}; no ended row has words", answer.mesh));
+    } else {
+        let verb = if answer.pruned { "" } else { "free " };
+        let counted = |payloads: PrunedPayloads| format!("{} rows, {} bytes", payloads.rows, payloads.bytes);
+        output.fact(word, &format!("{verb}the words of {} in mesh {}", counted(answer.total), answer.mesh));
+        for (status, payloads) in [("done", answer.done), ("dead", answer.dead), ("aborted", answer.aborted)]
+        {
+            output.fact(status, &counted(payloads));
+        }
+        output.fact("ids", "stay used, and answer as before");
+        if answer.dead.rows > 0 {
+            output.fact("note", "a dead row without its words cannot be requeued");
+        }
+        if answer.done.rows > 0 {
+            output.fact("note", "a done row without its words is not sent again to a restored broker");
+        }
+    }
+    let (percent, reusable) = (answer.disk_percent, answer.reusable_bytes);
+    output.fact(
+        "room",
+        &format!("{percent} % of the outbox is used; {reusable} bytes of its file are reused first"),
+    );
+    if !answer.pruned && answer.total.rows > 0 {
+        output.fact("next", "postrider daemon outbox prune --confirm");
+    }
 }
 
 /// A row by any of its names, or by the tail of one.

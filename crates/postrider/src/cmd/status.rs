@@ -4,13 +4,15 @@ use model::{Clock, SystemClock, Timestamp};
 use wire::local::{Health, MeshHealth};
 
 use super::Context;
+use super::doctor::broker_problems;
 use crate::failure::{Exit, Failure};
 use crate::output::{Form, Output, age, clock_time, harmless};
 
 pub async fn run(context: &Context) -> Result<Exit, Failure> {
     let door = context.door()?;
     let output = &context.output;
-    let health: Health = door.get("/v1/health").await?;
+    let mut health: Health = door.get("/v1/health").await?;
+    health.problems.extend(broker_problems(&context.home, &health).await);
     match output.form() {
         Form::Json => output.json(&health),
         Form::Quiet => {
@@ -46,6 +48,10 @@ fn print_mesh(mesh: &MeshHealth, health: &Health, now: Timestamp, output: &Outpu
     let oldest = mesh.oldest_queued_at.map(|at| format!(", oldest {}", age(at, now))).unwrap_or_default();
     output.fact("queued", &format!("{waiting} here{oldest}       dead {}", mesh.outbox.dead));
     output.fact("inbox", &format!("{} unread of {}", mesh.inbox_unread, mesh.inbox_total));
+    for notice in &mesh.notices {
+        output.fact("warn", &harmless(&notice.message));
+        notice.more.iter().for_each(|line| output.fact("", &harmless(line)));
+    }
 }
 
 fn uptime(seconds: u64) -> String {

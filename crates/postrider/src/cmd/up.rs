@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use daemon::home::Home;
 use daemon::settings::Settings;
-use daemon::{Daemon, OwnMesh, StartError, Surroundings};
+use daemon::{Daemon, OwnMesh, StartError, Surroundings, SystemDisk};
 use model::{Clock, Entropy, ErrorCode, OsEntropy, limits};
+use sqlite::Stores;
 use tokio_util::sync::CancellationToken;
 use wire::local::Health;
 
@@ -21,6 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::home::{audit, ledger, shown, socket};
 use crate::local::LocalDoor;
 use crate::output::{Form, Output};
+use crate::stopped::{exit_after, stop_after_store};
 use crate::{args, fabric, journal};
 
 pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
@@ -29,6 +31,14 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
         return super::detach::run(&words(&asked), home, output).await;
     }
     check_address(asked.listen)?;
+    let stores = Stores::default();
+    let ended = serve(asked, context, &stores).await;
+    exit_after(&stores, ended)
+}
+
+/// Runs the roles until a signal, `postrider down` or a store that has stopped.
+async fn serve(asked: args::Up, context: &Context, stores: &Stores) -> Result<Exit, Failure> {
+    let (home, output) = (&context.home, &context.output);
     let webhook_allowed_hosts = super::broker::hosts(&asked.webhook_allow_host)?;
     refuse_second(home)?;
     journal::start_audited(&audit(home))?;
@@ -36,7 +46,7 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (clock(), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
     let relay = match asked.relay.serve() {
-        Some(asked) => Some(Role::open(&asked, home, clock.clone()).await?),
+        Some(asked) => Some(Role::open(&asked, home, clock.clone(), stores).await?),
         None => None,
     };
     let setup = fabric::Setup {
@@ -45,11 +55,11 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
         relay: relay.as_ref().map(|role| role.relay.clone()),
         ..fabric::Setup::local(fabric::Store::Sqlite(ledger(home)))
     };
-    let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone()).await?;
+    let fabric = fabric::Fabric::open(setup, listener, clock.clone(), entropy.clone(), stores).await?;
     let stop = CancellationToken::new();
     let config = daemon::Config {
         roles: roles(relay.as_ref()),
-        ..daemon_beside(&fabric, home, clock.clone(), entropy, stop.clone())?
+        ..daemon_beside(&fabric, home, stores, clock.clone(), entropy, stop.clone())?
     };
     let daemon = match Daemon::start(config).await {
         Ok(daemon) => daemon,
@@ -59,6 +69,7 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
         }
     };
     tokio::spawn(stop_on_signal(stop.clone()));
+    stop_after_store(stores, &stop);
     let relay_facts = relay.as_ref().map(|role| (role.url(), role.upstream.clone()));
     let relaying = relay.map(|role| tokio::spawn(role.run(stop.clone())));
     let health = tokio::select! {
@@ -106,6 +117,7 @@ fn words(asked: &args::Up) -> Vec<String> {
 fn daemon_beside(
     fabric: &fabric::Fabric,
     home: &Home,
+    stores: &Stores,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     stop: CancellationToken,
@@ -124,6 +136,8 @@ fn daemon_beside(
         }),
         more_routes: super::mcp::routes(home)?,
         surroundings: Surroundings::read(|name| std::env::var(name).ok()),
+        free_space: Arc::new(SystemDisk),
+        stores: stores.clone(),
         stop,
     })
 }
@@ -136,6 +150,8 @@ fn roles(relay: Option<&Role>) -> Vec<String> {
 
 /// Refuses when another process runs this home. The lock decides; it is taken for good by the daemon, after this look.
 pub fn refuse_second(home: &Home) -> Result<(), Failure> {
+    crate::backup::finish_restore(home.root())
+        .map_err(|error| super::backup::failure(&error, home.root()))?;
     home.prepare()
         .map_err(|source| start_failure(StartError::Home { path: home.root().to_owned(), source }))?;
     match net::local::lock_exclusive(&home.lock()) {

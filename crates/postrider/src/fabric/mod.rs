@@ -21,6 +21,7 @@ use net::handshake::Invite;
 use net::serve::{Door, serve};
 use net::tls::Identity;
 use relay::Relay;
+use sqlite::Stores;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -99,12 +100,15 @@ impl Fabric {
         listener: TcpListener,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
+        stores: &Stores,
     ) -> Result<Fabric, Failure> {
         let address = listener.local_addr().map_err(anyhow::Error::from)?;
         let books = setup.store.open(clock.clone(), entropy.clone()).await?;
+        books.enter(stores);
         let counters = Arc::new(Counters::default());
         let parts = Parts {
             ledger: books.ledger(),
+            stores: stores.clone(),
             limiter: limiter::open(setup.limiter, setup.budgets, clock.clone(), counters.clone()).await,
             limiter_counters: counters,
             budgets: setup.budgets,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ledger::{Ledger, PostgresLedger, SqliteLedger};
 use model::error::Malformed;
 use model::{Clock, Entropy, ErrorCode};
+use sqlite::Stores;
 
 use crate::failure::Failure;
 use crate::home::shown;
@@ -58,10 +59,25 @@ impl Books {
         }
     }
 
+    /// Enters a file among the stores of the process. A database is none of them: it decides itself what a failed sync
+    /// means, an unreachable one is waited for, and a start of this process would change neither.
+    pub fn enter(&self, stores: &Stores) {
+        match self {
+            Books::Sqlite(ledger) => stores.enter("ledger", ledger.db()),
+            Books::Postgres(_) => {}
+        }
+    }
+
     /// Leaves the file as one piece; a database needs no goodbye.
     pub async fn close(self) {
         match self {
-            Books::Sqlite(ledger) => ledger.db().clone().close().await,
+            Books::Sqlite(ledger) => {
+                // The mark is for the next start, which can do without a younger one.
+                if let Err(error) = ledger.keep_mark().await {
+                    tracing::debug!(%error, "the mark beside the books was not brought up");
+                }
+                ledger.db().clone().close().await;
+            }
             Books::Postgres(_) => {}
         }
     }

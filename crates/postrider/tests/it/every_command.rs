@@ -21,6 +21,8 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("send", &["me", "hi"]),
     ("reply", &["abcdef", "hi"]),
     ("explain", &["never-sent"]),
+    ("backup verify", &["/nowhere/at/all"]),
+    ("restore", &["/nowhere/at/all"]),
     ("join", &["http://127.0.0.1:1#i=x&k=y"]),
     ("topic history", &["general"]),
     ("topic create", &["general"]),
@@ -48,6 +50,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("relay outbox resolve", &["abcdef", "--drop"]),
     ("relay outbox export", &["--output", "/dev/null/export"]),
     ("mcp install", &["--client", "claude-code", "--print"]),
+    ("service install", &["up", "--print"]),
 ];
 
 /// Commands the help does not list, and one that runs by itself although others stand below it.
@@ -92,7 +95,9 @@ fn words(path: &[String]) -> Vec<String> {
 /// Runs to its end, or to its bound; a command that serves is ended as a person would.
 fn ended(home: &Path, args: &[String], closed: bool) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-    command.args(args).env("POSTRIDER_HOME", home).env("HOME", home.parent().unwrap_or(home));
+    let account = home.parent().unwrap_or(home);
+    command.args(args).env("POSTRIDER_HOME", home).env("HOME", account);
+    command.env("XDG_CONFIG_HOME", account.join(".config"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     if closed {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by ending")]
 
 mod agents;
+mod backups;
 mod brokers;
 mod chat;
 mod demo;
@@ -10,6 +11,7 @@ mod doctor;
 mod every_command;
 mod explain;
 mod explained;
+mod failing_disk;
 mod full_disk;
 mod goldens;
 mod hook;
@@ -22,9 +24,14 @@ mod parley;
 mod races;
 mod refusals;
 mod relay;
+mod restores;
+mod service;
 mod start;
+mod stopped_store;
 mod turns;
+mod upgrade;
 mod walk;
+mod wrong_date;
 
 use testkit::bin::{Binary, Home, Options, Product};
 

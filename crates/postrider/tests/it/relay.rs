@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use testkit::bin::{Binary, Options, Product};
+use testkit::fleet::relays::draws::{self, DrawOutcome, DrawPlan};
 use testkit::fleet::relays::{Outcome, Plan, run};
 use testkit::process::Channel;
 
@@ -26,6 +27,44 @@ fn writes_over_outages_and_days_offline_are_applied_once_and_in_order() {
 fn a_key_recorded_in_a_transaction_of_its_own_is_found() {
     let outcome = relayed(800, 10, true);
     assert!(outcome.doubled > 0, "the bug went unnoticed: {outcome:#?}");
+}
+
+fn drawn(writes: u64, rounds: u64, planted: Option<&str>) -> DrawOutcome {
+    let binary = Binary::at(env!("CARGO_BIN_EXE_postrider"));
+    let planted = planted.map(str::to_owned);
+    draws::run(&DrawPlan { binary, writes, rounds, seed: 1, planted }).unwrap()
+}
+
+#[test]
+fn the_only_callers_writes_meet_no_conflict_and_keys_and_credentials_keep_their_word() {
+    let outcome = drawn(400, 2, None);
+    assert!(outcome.holds(), "{outcome:#?}");
+    assert!(outcome.acked >= 380 && outcome.queued > 100 && outcome.refused >= 12, "{outcome:#?}");
+    assert!(outcome.taken_keys > 0 && outcome.bad_credentials > 0, "{outcome:#?}");
+}
+
+#[test]
+fn a_key_that_counts_for_any_request_is_found() {
+    let outcome = drawn(40, 1, Some("relay.key_without_fingerprint"));
+    assert!(outcome.wrongly_done > 0, "the bug went unnoticed: {outcome:#?}");
+}
+
+#[test]
+fn a_replay_through_pauses_and_stops_is_found() {
+    let outcome = drawn(40, 1, Some("relay.endless_replay"));
+    assert!(outcome.unpaused > 0, "the bug went unnoticed: {outcome:#?}");
+}
+
+#[test]
+fn a_tag_that_belongs_to_a_path_is_found() {
+    let outcome = drawn(60, 1, Some("relay.tags_by_path"));
+    assert!(outcome.false_conflicts > 0, "the bug went unnoticed: {outcome:#?}");
+}
+
+#[test]
+fn a_refused_write_that_was_stored_is_found() {
+    let outcome = drawn(40, 1, Some("relay.refused_and_stored"));
+    assert!(outcome.stored_refusals > 0, "the bug went unnoticed: {outcome:#?}");
 }
 
 #[test]

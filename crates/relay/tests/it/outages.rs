@@ -3,11 +3,39 @@
 use std::collections::HashMap;
 
 use http::Method;
+use model::limits;
 use serde_json::json;
 use testkit::seeded::Seeded;
 
 use crate::stage::Stage;
 use crate::upstream::Fault;
+
+#[tokio::test]
+async fn an_upstream_that_answers_502_to_504_counts_as_away_and_back_with_its_next_answer() {
+    for status in [502, 503, 504] {
+        let stage = Stage::open().await;
+        stage.upstream.set(Fault::Status(status));
+        for place in 0..limits::BREAKER_FAILURES_MAX {
+            let (key, session) = (format!("k{place}"), format!("s{place}"));
+            let headers = [("idempotency-key", key.as_str()), ("statehub-session", session.as_str())];
+            let told = stage.call(Method::POST, "/progress/", &headers, "{}").await;
+            assert_eq!(told.status, 202, "{status}: {told:?}");
+        }
+        let away = stage.away().await;
+        assert!(away["reachable"] == false, "{status}: {away}");
+        assert!(away["unanswered_because"].as_str().unwrap().contains(&status.to_string()), "{away}");
+        // A write of another order, which waits for none of these, is not tried.
+        let headers = [("idempotency-key", "other"), ("statehub-session", "other")];
+        let told = stage.call(Method::POST, "/progress/", &headers, "{}").await;
+        assert_eq!((told.status, told.body["outcome"].as_str()), (202, Some("not_sent")), "{status}");
+        let delete = stage.call(Method::DELETE, "/elsewhere/1", &[], "").await;
+        assert_eq!((delete.status, delete.code()), (503, "upstream_unreachable_online_only"), "{status}");
+        stage.upstream.set(Fault::None);
+        stage.until("other", "done").await;
+        let back = stage.status().await;
+        assert!(back["away_seconds"].is_null() && back["reachable"] == true, "{status}: {back}");
+    }
+}
 
 const WRITES: usize = 2_000;
 const OUTAGES: usize = 20;

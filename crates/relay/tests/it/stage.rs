@@ -35,7 +35,8 @@ struct Running {
     address: SocketAddr,
     operators: Pass,
     stop: CancellationToken,
-    tasks: Vec<JoinHandle<()>>,
+    doors: Vec<JoinHandle<()>>,
+    drainer: JoinHandle<()>,
 }
 
 /// What came back.
@@ -87,26 +88,39 @@ impl Stage {
         let relay =
             Relay::open(self.config.clone(), Arc::clone(&self.clock), Arc::new(OsEntropy)).await.unwrap();
         let stop = CancellationToken::new();
-        let mut tasks = Vec::new();
-        let (address, callers) = door(relay.callers(), &stop).await;
-        let (operator, operators) = door(relay::operator_router(&relay), &stop).await;
-        tasks.extend([callers, operators]);
+        let (address, serving) = door(relay.callers(), &stop).await;
+        let (operator, operating) = door(relay::operator_router(&relay), &stop).await;
+        let doors = vec![serving, operating];
         let (drained, ended) = (relay.clone(), stop.clone());
-        tasks.push(tokio::spawn(async move { drained.drain(ended).await }));
+        let drainer = tokio::spawn(async move { drained.drain(ended).await });
         let to = |address| Pass::to(Target::of_url(&format!("http://{address}")).unwrap(), None);
-        self.running =
-            Some(Running { relay, callers: to(address), address, operators: to(operator), stop, tasks });
+        self.running = Some(Running {
+            relay,
+            callers: to(address),
+            address,
+            operators: to(operator),
+            stop,
+            doors,
+            drainer,
+        });
     }
 
     /// The process ends and everything of it with it.
     pub async fn stop(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.stop.cancel();
-        for task in running.tasks {
+        for task in running.doors.into_iter().chain([running.drainer]) {
             task.abort();
             let _ = task.await;
         }
         running.relay.close().await;
+    }
+
+    /// Tells the relay to stop and waits for the end of its replay.
+    pub async fn drainer_ends(mut self) {
+        let running = self.running.take().unwrap();
+        running.stop.cancel();
+        running.drainer.await.unwrap();
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -137,6 +151,23 @@ impl Stage {
 
     pub async fn status(&self) -> Value {
         self.operate(Method::GET, "/status", "").await.body
+    }
+
+    /// Waits until the upstream counts as away.
+    pub async fn away(&self) -> Value {
+        let look = async {
+            loop {
+                let status = self.status().await;
+                if status["away_seconds"].is_number() {
+                    return status;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, look).await {
+            Ok(status) => status,
+            Err(_) => panic!("the upstream does not count as away: {}", self.status().await),
+        }
     }
 
     pub async fn replay(&self) -> Told {

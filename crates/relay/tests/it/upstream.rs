@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use model::{Clock, Fingerprint, SystemClock, Timestamp, hub};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -45,12 +46,35 @@ pub struct Letter {
     body: Vec<u8>,
 }
 
+/// How much the answer about a key says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyAnswers {
+    /// Also which request has the key, and since when.
+    #[default]
+    WithFingerprint,
+    /// Only whether something was committed under it, as hubs said before they named the request.
+    StateAlone,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct StoredKey {
+    status: u16,
+    version: u64,
+    fingerprint: Fingerprint,
+    recorded_at: Timestamp,
+}
+
 #[derive(Default)]
 pub struct Books {
     pub records: BTreeMap<String, (u64, Value)>,
+    /// When each record changed last.
+    updated_at: HashMap<String, Timestamp>,
     /// Applied writes in order: key and body.
     pub applied: Vec<(String, Value)>,
-    keys: HashMap<String, Option<(u16, u64)>>,
+    /// A key without a stored answer is retired.
+    keys: HashMap<String, Option<StoredKey>>,
+    pub key_answers: KeyAnswers,
+    clock: Option<Arc<dyn Clock>>,
     held: Vec<Letter>,
     pub seen: Vec<Letter>,
 }
@@ -129,10 +153,24 @@ impl Upstream {
 
     /// Somebody else writes.
     pub fn write(&self, path: &str, body: Value) -> u64 {
-        let mut books = self.books.lock().unwrap();
-        let version = books.records.get(path).map_or(0, |(version, _)| *version) + 1;
-        books.records.insert(path.to_owned(), (version, body));
-        version
+        self.books.lock().unwrap().put(path, body)
+    }
+
+    /// A request of the same member that does not pass the relay.
+    pub fn direct(&self, method: &str, path: &str, key: &str, body: &Value) -> u16 {
+        let headers = HashMap::from([("idempotency-key".to_owned(), key.to_owned())]);
+        let copy = Letter {
+            method: method.to_owned(),
+            path: path.trim_end_matches('/').to_owned(),
+            headers,
+            body: body.to_string().into_bytes(),
+        };
+        apply(&mut self.books.lock().unwrap(), &copy).0
+    }
+
+    /// Lives by another clock than the machine's.
+    pub fn by(&self, clock: Arc<dyn Clock>) {
+        self.books.lock().unwrap().clock = Some(clock);
     }
 
     pub fn applied(&self, key: &str) -> usize {
@@ -157,7 +195,10 @@ async fn meet(
         return match fault {
             Fault::Stall => std::future::pending().await,
             Fault::Status(status @ 502..=504) => Ok(answer(status, None, &json!({}))),
-            _ => Ok(answer(200, None, &json!({"status": "ok", "instance": instance}))),
+            _ => {
+                let now = books.lock().unwrap().now().to_string();
+                Ok(answer(200, None, &json!({"status": "ok", "instance": instance, "now": now})))
+            }
         };
     }
     if path == "/endless" {
@@ -204,57 +245,131 @@ async fn meet(
         Fault::Slow(pause) => tokio::time::sleep(pause).await,
     }
     let (status, version, said) = apply(&mut books.lock().unwrap(), &copy);
-    Ok(answer(status, version, &said))
+    let mut answer = answer(status, version, &said);
+    if status == 201 {
+        let changed_at = books.lock().unwrap().now().to_string();
+        answer.headers_mut().insert("postrider-changed-at", changed_at.parse().unwrap());
+    }
+    Ok(answer)
 }
 
 fn fence(books: &mut Books, key: &str) -> Response<Body> {
-    let state = match books.keys.get(key) {
-        Some(Some(_)) => "committed",
-        Some(None) => "retired",
-        None => {
-            books.keys.insert(key.to_owned(), None);
-            "retired"
-        }
+    let told = match *books.keys.entry(key.to_owned()).or_insert(None) {
+        Some(stored) if books.key_answers == KeyAnswers::WithFingerprint => json!({
+            "key": key, "state": "committed", "fingerprint": stored.fingerprint.to_string(),
+            "recorded_at": stored.recorded_at.to_string(),
+        }),
+        Some(_) => json!({"key": key, "state": "committed"}),
+        None => json!({"key": key, "state": "retired"}),
     };
-    answer(200, None, &json!({"key": key, "state": state}))
+    answer(200, None, &told)
+}
+
+impl Books {
+    fn now(&self) -> Timestamp {
+        self.clock.as_ref().map_or_else(|| SystemClock::start().now(), |clock| clock.now())
+    }
+
+    fn version(&self, path: &str) -> u64 {
+        self.records.get(path).map_or(0, |(version, _)| *version)
+    }
+
+    fn put(&mut self, path: &str, body: Value) -> u64 {
+        let (version, now) = (self.version(path) + 1, self.now());
+        self.records.insert(path.to_owned(), (version, body));
+        self.updated_at.insert(path.to_owned(), now);
+        version
+    }
+
+    /// Whether the record is as the copy's condition says.
+    fn fits(&self, path: &str, copy: &Letter) -> bool {
+        if let Some(wanted) = copy.header("if-match") {
+            return wanted == format!("\"{}\"", self.version(path));
+        }
+        let since = copy.header("if-unmodified-since").and_then(|since| hub::instant_of(since).ok());
+        let updated_at = self.updated_at.get(path);
+        since.is_none_or(|since| updated_at.is_none_or(|updated_at| *updated_at <= since))
+    }
+}
+
+/// The record that a path names: some records have several.
+fn record_of(path: &str) -> String {
+    match path.strip_suffix("/resolve") {
+        Some(decision) => decision.to_owned(),
+        None => path.replacen("/workstreams/", "/workplans/", 1),
+    }
+}
+
+/// Changes the tasks that a batch names, all or none.
+fn apply_batch(books: &mut Books, copy: &Letter, body: &Value) -> Result<Value, Value> {
+    let tasks = body["tasks"].as_array().cloned().unwrap_or_default();
+    let named = |task: &Value| format!("/tasks/{}", task["id"].as_str().unwrap_or_default());
+    let refused: Vec<Value> = tasks
+        .iter()
+        .filter(|task| !books.fits(&named(task), copy))
+        .map(|task| {
+            let current = books.version(&named(task));
+            json!({"id": task["id"], "error": "state_conflict", "current_version": current})
+        })
+        .collect();
+    if !refused.is_empty() {
+        return Err(json!({"error": "state_conflict", "refused": refused}));
+    }
+    let changed = tasks.iter().map(|task| {
+        let version = books.put(&named(task), task.clone());
+        json!({"id": task["id"], "version": version})
+    });
+    Ok(json!({"tasks": changed.collect::<Vec<_>>()}))
 }
 
 /// One transaction: known key, precondition, effect.
 fn apply(books: &mut Books, copy: &Letter) -> (u16, Option<u64>, Value) {
+    let record = record_of(&copy.path);
     if copy.method == "GET" {
-        return match books.records.get(&copy.path) {
+        return match books.records.get(&record) {
             Some((version, body)) => (200, Some(*version), body.clone()),
             None => (404, None, json!({"error": "not_found"})),
         };
     }
-    let header = |name: &str| copy.headers.get(name).cloned();
-    let key = header("idempotency-key").unwrap_or_default();
+    let key = copy.header("idempotency-key").unwrap_or_default().to_owned();
+    let body: Value = serde_json::from_slice(&copy.body).unwrap_or_default();
+    let path = hub::canonical_path(&format!("/hub{}", copy.path));
+    let fingerprint = hub::request_fingerprint(&copy.method, &path, None, Some(&body));
     match books.keys.get(&key) {
-        Some(Some((status, version))) => return (*status, Some(*version), json!({"replayed": true})),
+        Some(Some(stored)) if stored.fingerprint != fingerprint => {
+            return (409, None, json!({"error": "idempotency_key_reused"}));
+        }
+        Some(Some(stored)) => return (stored.status, Some(stored.version), json!({"replayed": true})),
         Some(None) => return (409, None, json!({"error": "idempotency_key_retired"})),
         None => {}
     }
-    let current = books.records.get(&copy.path).map_or(0, |(version, _)| *version);
-    if let Some(wanted) = header("if-match")
-        && wanted != format!("\"{current}\"")
-    {
+    let is_batch = copy.path == "/tasks/bulk-status-sync";
+    if !is_batch && !books.fits(&record, copy) {
+        let current = books.version(&record);
         return (409, None, json!({"error": "state_conflict", "current_version": current}));
     }
-    let body: Value = serde_json::from_slice(&copy.body).unwrap_or_default();
     if body["invalid"] == true {
         return (422, None, json!({"error": "invalid"}));
     }
-    let version = current + 1;
-    if copy.method == "DELETE" {
-        books.records.remove(&copy.path);
+    let (version, said) = if is_batch {
+        match apply_batch(books, copy, &body) {
+            Ok(said) => (None, said),
+            Err(said) => return (409, None, said),
+        }
+    } else if copy.method == "DELETE" {
+        let version = books.version(&record) + 1;
+        books.records.remove(&record);
+        (Some(version), json!({"version": version}))
     } else {
-        books.records.insert(copy.path.clone(), (version, body.clone()));
-    }
+        let version = books.put(&record, body.clone());
+        (Some(version), json!({"version": version}))
+    };
     books.applied.push((key.clone(), body));
     if !key.is_empty() {
-        books.keys.insert(key, Some((201, version)));
+        let (version, recorded_at) = (version.unwrap_or_default(), books.now());
+        books.keys.insert(key, Some(StoredKey { status: 201, version, fingerprint, recorded_at }));
     }
-    (201, Some(version), json!({"version": version}))
+    (201, version, said)
 }
 
 fn answer(status: u16, version: Option<u64>, body: &Value) -> Response<Body> {

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use sqlite::fault::Disk;
 use sqlite::rusqlite::Connection;
-use sqlite::{Bounds, Db, Migration, OpenError, Options, Schema, StorageError};
+use sqlite::{Bounds, Db, Migration, OpenError, Options, Schema, StorageError, Stores};
 use tempfile::{TempDir, tempdir};
 use testkit::disk::{FaultyDisk, Kind, Trouble, mount};
 
@@ -113,9 +113,12 @@ fn after_a_failed_sync_nothing_is_written_and_no_sync_is_tried_again() {
         db.write_blocking("add", add("one")).unwrap();
         disk.fail_once(Kind::Sync, Trouble::Error, 0);
         let unknown = db.write_blocking("add", add("two"));
-        assert!(matches!(unknown, Err(NoteError::Storage(StorageError::Stopped { .. }))), "{unknown:?}");
+        assert!(
+            matches!(unknown, Err(NoteError::Storage(StorageError::OutcomeUnknown { .. }))),
+            "{unknown:?}"
+        );
         let text = unknown.unwrap_err().to_string();
-        assert!(text.contains("notes.db") && text.contains("restart the process"), "{text}");
+        assert!(text.contains("notes.db") && text.contains("unknown whether this is stored"), "{text}");
         let (writes, syncs) = (disk.asked(Kind::Write), disk.asked(Kind::Sync));
         let later = db.write_blocking("add", add("three"));
         assert!(matches!(later, Err(NoteError::Storage(StorageError::Stopped { .. }))), "{later:?}");
@@ -146,13 +149,13 @@ fn what_waited_behind_a_failed_sync_is_refused_and_not_written() {
     release.send(()).unwrap();
     let last = db.write_blocking("add", add("last"));
     assert!(matches!(last, Err(NoteError::Storage(StorageError::Stopped { .. }))), "{last:?}");
-    for write in &mut writes {
-        let told = write.as_mut().poll(&mut context);
-        assert!(
-            matches!(told, Poll::Ready(Err(NoteError::Storage(StorageError::Stopped { .. })))),
-            "{told:?}"
-        );
-    }
+    let [unknown, behind] = writes.each_mut().map(|write| write.as_mut().poll(&mut context));
+    let is = |told: &Poll<Result<i64, NoteError>>, denied: bool| match told {
+        Poll::Ready(Err(NoteError::Storage(error))) => error.denies_storage() == denied,
+        Poll::Ready(_) | Poll::Pending => false,
+    };
+    assert!(is(&unknown, false), "its own commit failed: {unknown:?}");
+    assert!(is(&behind, true), "it was not begun: {behind:?}");
     drop((first, writes));
     db.close_blocking();
     let found = words(&open(&folder));
@@ -166,7 +169,7 @@ fn an_error_while_writing_a_commit_stops_writing() {
     let db = Db::open(options).unwrap();
     disk.fail_once(Kind::Write, Trouble::Error, 0);
     let unknown = db.write_blocking("add", add("one"));
-    assert!(matches!(unknown, Err(NoteError::Storage(StorageError::Stopped { .. }))), "{unknown:?}");
+    assert!(matches!(unknown, Err(NoteError::Storage(StorageError::OutcomeUnknown { .. }))), "{unknown:?}");
 }
 
 #[test]
@@ -302,5 +305,29 @@ fn whichever_act_fails_while_opening_the_door_says_so() {
             met += 1;
         }
         assert!(met > 4, "opening meets many: {met}");
+    }
+}
+
+#[test]
+fn a_store_that_stopped_is_listed_by_its_name_whether_it_was_entered_before_or_after() {
+    for enters_first in [true, false] {
+        let folder = tempdir().unwrap();
+        let (disk, options) = faulty(&folder);
+        let db = Db::open(options).unwrap();
+        let stores = Stores::default();
+        if enters_first {
+            stores.enter("notes", &db);
+        }
+        assert_eq!(stores.stopped(), []);
+        disk.fail_once(Kind::Sync, Trouble::Error, 0);
+        db.write_blocking("add", add("one")).unwrap_err();
+        db.write_blocking("add", add("two")).unwrap_err();
+        if !enters_first {
+            stores.enter("notes", &db);
+        }
+        let stopped = stores.stopped();
+        assert_eq!(stopped.len(), 1, "{stopped:?}");
+        assert_eq!((stopped[0].name.as_str(), stopped[0].path.as_path()), ("notes", db.path()));
+        assert!(stopped[0].cause.contains("disk"), "{stopped:?}");
     }
 }

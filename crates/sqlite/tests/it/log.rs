@@ -1,5 +1,8 @@
 //! The log's length under load and under readers.
 
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
 use sqlite::{Bounds, Db, StorageError};
 use tempfile::tempdir;
 
@@ -27,6 +30,8 @@ const BOUNDS: Bounds = Bounds {
     checkpoint_step_pages: 20,
     wal_budget_pages: 60,
     wal_pages_max: 200,
+    log_pages_max: 100_000,
+    log_kept_bytes: 1 << 20,
     statements_max: 32,
     writer_cache_kib: 1024,
     reader_cache_kib: 1024,
@@ -79,7 +84,7 @@ fn a_reader_that_pins_the_log_delays_its_restart_and_nothing_else() {
 }
 
 #[test]
-fn at_the_limit_the_writer_waits_for_readers_and_then_starts_the_log_over() {
+fn at_its_usual_bound_the_log_starts_over_without_a_second_connection() {
     let folder = tempdir().unwrap();
     let db = Db::open_inline(options(&folder).bounds(Bounds { wal_budget_pages: 1_000, ..BOUNDS })).unwrap();
     for n in 0..1_000 {
@@ -114,33 +119,97 @@ fn a_closed_pool_does_not_wait_for_a_full_line_of_reads() {
     );
 }
 
-/// Policy and nice value of this process's copiers, as Linux tells.
-#[cfg(target_os = "linux")]
-fn copiers() -> Vec<(u8, i8)> {
-    let place = |task: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
-        let (name, rest) = stat.rsplit_once(") ")?;
-        let fields: Vec<&str> = rest.split(' ').collect();
-        name.ends_with("(sqlite-copier")
-            .then(|| Some((fields[38].parse().ok()?, fields[16].parse().ok()?)))?
-    };
-    std::fs::read_dir("/proc/self/task")
-        .expect("Linux lists its threads")
-        .flatten()
-        .filter_map(place)
-        .collect()
+/// Another connection, outside the engine, with a read transaction that keeps the log.
+fn reading_outside(folder: &tempfile::TempDir) -> sqlite::rusqlite::Connection {
+    let other = sqlite::rusqlite::Connection::open(folder.path().join("notes.db")).expect("the file opens");
+    other.execute_batch("BEGIN; SELECT count(*) FROM note").expect("the table is read");
+    other
 }
 
 #[test]
-#[cfg(target_os = "linux")]
-fn one_copier_takes_what_is_left_and_the_other_has_a_share() {
-    const OTHER: u8 = 0;
-    const IDLE: u8 = 5;
+fn beside_a_foreign_read_transaction_writes_wait_for_nothing_and_the_log_starts_over_after_it() {
+    const WRITES: u64 = 400;
     let folder = tempdir().unwrap();
-    let _db = Db::open(options(&folder)).unwrap();
-    let both = || {
-        let found = copiers();
-        (found.contains(&(IDLE, 0)) && found.contains(&(OTHER, 10))).then_some(())
+    // One wait of the writer for a reader would last longer than the test may.
+    let bounds = Bounds { busy_wait: std::time::Duration::from_secs(600), ..BOUNDS };
+    let db = Db::open(options(&folder).bounds(bounds)).unwrap();
+    db.write_blocking("add", add("first")).unwrap();
+    let other = reading_outside(&folder);
+    for n in 0..WRITES {
+        db.write_blocking("add", add(&format!("word {n}"))).unwrap();
+    }
+    let kept = db.stats().wal_pages;
+    assert!(kept > u64::from(bounds.wal_pages_max), "the log grows past its usual bound: {kept} pages");
+    drop(other);
+    let mut later = 0;
+    testkit::wait_for("the log starts over", std::time::Duration::from_secs(60), || {
+        later += 1;
+        db.write_blocking("add", add(&format!("later {later}"))).unwrap();
+        (db.stats().wal_pages < kept).then_some(())
+    })
+    .unwrap();
+    assert_eq!(words(&db).len() as u64, 1 + WRITES + later);
+}
+
+#[test]
+fn a_log_at_its_hard_bound_refuses_writes_by_name_until_the_reader_has_left() {
+    let folder = tempdir().unwrap();
+    let db = Db::open(options(&folder).bounds(Bounds { log_pages_max: 300, ..BOUNDS })).unwrap();
+    db.write_blocking("add", add("first")).unwrap();
+    let (mut reader, _said) = reading_process(&folder);
+    let mut stored = vec!["first".to_owned()];
+    let refused = (0..1_000).find_map(|n| {
+        let word = format!("word {n}");
+        match db.write_blocking("add", add(&word)) {
+            Ok(_) => {
+                stored.push(word);
+                None
+            }
+            Err(error) => Some(error),
+        }
+    });
+    let Some(NoteError::Storage(error @ StorageError::LogFull { .. })) = refused else {
+        panic!("{refused:?}")
     };
-    testkit::wait_for("two copiers at their places", std::time::Duration::from_secs(10), both).unwrap();
+    assert!(error.denies_storage());
+    let kept = db.kept_log().expect("the log is longer than its usual bound");
+    for text in [error.to_string(), kept.to_string()] {
+        assert!(!cfg!(target_os = "linux") || text.contains(&format!("(process {})", reader.id())), "{text}");
+    }
+    assert_eq!(words(&db), stored, "reads stay up");
+    drop(reader.stdin.take());
+    reader.wait().unwrap();
+    testkit::wait_for("the log has room again", std::time::Duration::from_secs(60), || {
+        db.write_blocking("add", add("after")).ok()
+    })
+    .unwrap();
+    stored.push("after".to_owned());
+    db.abandon();
+    assert_eq!(words(&crate::setup::open(&folder)), stored);
+}
+
+/// Names the file that the test below reads when it runs as a process of its own.
+const READER_VARIABLE: &str = "SQLITE_TEST_READS";
+
+/// This test binary once more, with an open read transaction on the file until its standard input ends.
+fn reading_process(folder: &tempfile::TempDir) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut child = Command::new(std::env::current_exe().expect("the binary has a path"))
+        .args(["log::reads_until_its_input_ends_when_it_is_a_process_of_its_own", "--exact", "--nocapture"])
+        .env(READER_VARIABLE, folder.path().join("notes.db"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this binary starts");
+    let mut said = BufReader::new(child.stdout.take().expect("its output is a pipe")).lines();
+    assert!(said.by_ref().map_while(Result::ok).any(|line| line.ends_with("reading")), "the process reads");
+    (child, said)
+}
+
+#[test]
+fn reads_until_its_input_ends_when_it_is_a_process_of_its_own() {
+    let Some(file) = std::env::var_os(READER_VARIABLE) else { return };
+    let conn = sqlite::rusqlite::Connection::open(file).unwrap();
+    conn.execute_batch("BEGIN; SELECT count(*) FROM note").unwrap();
+    println!("reading");
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
 }

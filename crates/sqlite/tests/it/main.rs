@@ -2,9 +2,9 @@
 
 mod crash;
 mod disk;
+mod faults;
 mod gather;
 mod log;
-mod logfile;
 mod migrations;
 mod opening;
 mod reads;

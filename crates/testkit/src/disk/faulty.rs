@@ -1,14 +1,16 @@
 //! A disk that fails on purpose, at a chosen act, once or from then on.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::ffi;
 
-use crate::disk::{Act, Watcher};
+use crate::disk::{Act, Portion, Watcher};
 
 /// What can be made to fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Reading.
     Read,
@@ -16,17 +18,59 @@ pub enum Kind {
     Write,
     /// Syncing.
     Sync,
-    /// Any of the three.
+    /// Mapping a region of the log's index, and making its file longer for that.
+    Map,
+    /// Taking a lock.
+    Lock,
+    /// Reading, writing and syncing.
     Any,
 }
 
 /// How it fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trouble {
-    /// `EIO`: the act is not done and may never be.
+    /// `EIO`: the act is not done and may never be. A lock of the index is told to be taken.
     Error,
-    /// `ENOSPC`, for writes.
+    /// `ENOSPC`, for writes and for an index that must grow.
     NoSpace,
+    /// `EIO` after a part of the bytes.
+    ShortError,
+    /// `ENOSPC` after a part of the bytes.
+    ShortNoSpace,
+    /// No system answers so: `ENOSPC` for a sync, after every byte was written. What is written behind a whole commit
+    /// and fails looks like this to SQLite; the control that a campaign must catch.
+    FullBehindCommit,
+}
+
+/// Which of a database's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileRole {
+    /// The database file itself.
+    Data,
+    /// The write-ahead log (`-wal`).
+    Log,
+    /// The log's index (`-shm`).
+    Index,
+    /// The rollback journal, which is there until the switch to the log.
+    Journal,
+}
+
+/// Acts of one kind on one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActPlace {
+    /// The file.
+    pub file: FileRole,
+    /// The kind; never [`Kind::Any`].
+    pub kind: Kind,
+}
+
+/// How often it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Repeat {
+    /// Once.
+    Once,
+    /// Until healed.
+    FromThenOn,
 }
 
 /// Fails the acts its plan names and counts all others.
@@ -38,43 +82,42 @@ pub struct FaultyDisk {
 #[derive(Debug, Default)]
 struct State {
     plan: Option<Plan>,
-    counts: Counts,
+    counts: BTreeMap<ActPlace, u64>,
     hits: u64,
 }
 
 #[derive(Debug)]
 struct Plan {
-    kind: Kind,
+    acts: PlannedActs,
     trouble: Trouble,
-    /// Part of the name a file must end with; empty: any file.
-    ending: String,
     /// Matching acts that still pass.
     spare: u64,
     repeat: Repeat,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Repeat {
-    Once,
-    FromThenOn,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Counts {
-    reads: u64,
-    writes: u64,
-    syncs: u64,
+#[derive(Debug)]
+enum PlannedActs {
+    /// Of a kind, on files whose name ends so; an empty ending is any file's.
+    Ending(Kind, String),
+    At(ActPlace),
 }
 
 impl FaultyDisk {
     /// Fails the act of `kind` after `spare` more of them, once.
     pub fn fail_once(&self, kind: Kind, trouble: Trouble, spare: u64) {
-        self.set(Plan { kind, trouble, ending: String::new(), spare, repeat: Repeat::Once });
+        let acts = PlannedActs::Ending(kind, String::new());
+        self.set(Plan { acts, trouble, spare, repeat: Repeat::Once });
     }
 
     /// Fails every act of `kind` on files whose name ends so, until healed.
     pub fn fail(&self, kind: Kind, trouble: Trouble, ending: &str) {
-        self.set(Plan { kind, trouble, ending: ending.into(), spare: 0, repeat: Repeat::FromThenOn });
+        let acts = PlannedActs::Ending(kind, ending.into());
+        self.set(Plan { acts, trouble, spare: 0, repeat: Repeat::FromThenOn });
+    }
+
+    /// Fails an act at `place` after `spare` more of them.
+    pub fn fail_at(&self, place: ActPlace, trouble: Trouble, spare: u64, repeat: Repeat) {
+        self.set(Plan { acts: PlannedActs::At(place), trouble, spare, repeat });
     }
 
     /// Works again.
@@ -89,13 +132,12 @@ impl FaultyDisk {
 
     /// Acts of `kind` asked for so far, failed ones included.
     pub fn asked(&self, kind: Kind) -> u64 {
-        let Counts { reads, writes, syncs } = self.state().counts;
-        match kind {
-            Kind::Read => reads,
-            Kind::Write => writes,
-            Kind::Sync => syncs,
-            Kind::Any => reads + writes + syncs,
-        }
+        self.state().counts.iter().filter(|(place, _)| kind.includes(place.kind)).map(|(_, acts)| acts).sum()
+    }
+
+    /// Acts asked for so far by place, failed ones included.
+    pub fn asked_by_place(&self) -> BTreeMap<ActPlace, u64> {
+        self.state().counts.clone()
     }
 
     fn set(&self, plan: Plan) {
@@ -110,31 +152,43 @@ impl FaultyDisk {
 }
 
 impl Watcher for FaultyDisk {
-    fn around(&self, act: Act<'_>, perform: &mut dyn FnMut() -> c_int) -> c_int {
+    fn around(&self, act: Act<'_>, perform: &mut dyn FnMut(Portion) -> c_int) -> c_int {
         let (kind, file) = match act {
             Act::Read { file } => (Kind::Read, file),
             Act::Write { file, .. } | Act::Truncate { file, .. } => (Kind::Write, file),
             Act::Sync { file } => (Kind::Sync, file),
-            Act::Open { .. } | Act::Delete { .. } => return perform(),
+            Act::Map { file } => (Kind::Map, file),
+            Act::Lock { file, .. } => (Kind::Lock, file),
+            Act::Open { .. } | Act::Delete { .. } => return perform(Portion::Whole),
         };
-        let trouble = self.state().next(kind, &file.to_string_lossy());
+        let name = file.to_string_lossy();
+        let of_index = matches!(act, Act::Map { .. } | Act::Lock { of_index: true, .. });
+        let place = ActPlace { file: if of_index { FileRole::Index } else { FileRole::of(&name) }, kind };
+        let trouble = self.state().next(place, &name);
         match trouble {
-            None => perform(),
-            Some(trouble) => code(kind, trouble),
+            None => perform(Portion::Whole),
+            Some(trouble) => {
+                if let (Act::Write { bytes, .. }, Trouble::ShortError | Trouble::ShortNoSpace) =
+                    (act, trouble)
+                {
+                    // Not at a sector's edge, and never nothing: a header of 24 bytes is torn too.
+                    perform(Portion::Bytes((bytes.len() / 2).max(1)));
+                }
+                code(place, trouble)
+            }
         }
     }
 }
 
 impl State {
-    fn next(&mut self, kind: Kind, file: &str) -> Option<Trouble> {
-        match kind {
-            Kind::Read => self.counts.reads += 1,
-            Kind::Write => self.counts.writes += 1,
-            Kind::Sync => self.counts.syncs += 1,
-            Kind::Any => unreachable!("an act is of one kind"),
-        }
+    fn next(&mut self, place: ActPlace, name: &str) -> Option<Trouble> {
+        *self.counts.entry(place).or_default() += 1;
         let plan = self.plan.as_mut()?;
-        if !(plan.kind == kind || plan.kind == Kind::Any) || !file.ends_with(&plan.ending) {
+        let planned = match &plan.acts {
+            PlannedActs::Ending(kind, ending) => kind.includes(place.kind) && name.ends_with(ending),
+            PlannedActs::At(planned) => *planned == place,
+        };
+        if !planned {
             return None;
         }
         if plan.spare > 0 {
@@ -150,13 +204,68 @@ impl State {
     }
 }
 
+impl Kind {
+    fn includes(self, kind: Kind) -> bool {
+        self == kind || (self == Kind::Any && matches!(kind, Kind::Read | Kind::Write | Kind::Sync))
+    }
+}
+
+impl FileRole {
+    fn of(name: &str) -> Self {
+        if name.ends_with("-wal") {
+            Self::Log
+        } else if name.ends_with("-journal") {
+            Self::Journal
+        } else {
+            Self::Data
+        }
+    }
+}
+
 /// What the unix VFS answers in that case.
-fn code(kind: Kind, trouble: Trouble) -> c_int {
-    match (kind, trouble) {
-        (Kind::Write, Trouble::NoSpace) => ffi::SQLITE_FULL,
-        (Kind::Write, Trouble::Error) => ffi::SQLITE_IOERR_WRITE,
+fn code(place: ActPlace, trouble: Trouble) -> c_int {
+    match (place.kind, trouble) {
+        (_, Trouble::FullBehindCommit) => ffi::SQLITE_FULL,
+        (Kind::Write, Trouble::NoSpace | Trouble::ShortNoSpace) => ffi::SQLITE_FULL,
+        (Kind::Write, Trouble::Error | Trouble::ShortError) => ffi::SQLITE_IOERR_WRITE,
         (Kind::Read, _) => ffi::SQLITE_IOERR_READ,
+        (Kind::Map, Trouble::NoSpace | Trouble::ShortNoSpace) => ffi::SQLITE_IOERR_SHMSIZE,
+        (Kind::Map, _) => ffi::SQLITE_IOERR_SHMMAP,
+        (Kind::Lock, _) if place.file == FileRole::Index => ffi::SQLITE_BUSY,
+        (Kind::Lock, _) => ffi::SQLITE_IOERR_LOCK,
         // A sync that finds no room for delayed writes is a failed sync like any other.
         (Kind::Sync | Kind::Any, _) => ffi::SQLITE_IOERR_FSYNC,
+    }
+}
+
+impl fmt::Display for ActPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let act = match self.kind {
+            Kind::Read => "read of",
+            Kind::Write => "write of",
+            Kind::Sync => "sync of",
+            Kind::Map => "mapping of",
+            Kind::Lock => "lock on",
+            Kind::Any => "any act on",
+        };
+        let file = match self.file {
+            FileRole::Data => "the file",
+            FileRole::Log => "the log",
+            FileRole::Index => "the log's index",
+            FileRole::Journal => "the journal",
+        };
+        write!(f, "{act} {file}")
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "EIO",
+            Self::NoSpace => "ENOSPC",
+            Self::ShortError => "a part, then EIO",
+            Self::ShortNoSpace => "a part, then ENOSPC",
+            Self::FullBehindCommit => "ENOSPC behind a whole commit",
+        })
     }
 }

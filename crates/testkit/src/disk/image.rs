@@ -22,12 +22,12 @@ pub enum Survivors {
 }
 
 /// A folder after some of a recording's events.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Image<'a> {
     files: BTreeMap<&'a str, FileImage<'a>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct FileImage<'a> {
     /// What the last sync made safe; `None` while no name is. Syncing a file makes its name safe, too.
     durable: Option<Vec<u8>>,

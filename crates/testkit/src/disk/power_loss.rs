@@ -36,6 +36,10 @@ pub enum Control {
     CommitUnsynced,
     /// The folder is not synced when the file is opened.
     FolderUnsynced,
+    /// What a killed process left is not synced when the file is opened, before the first answer; for [`second_crash`].
+    ///
+    /// [`second_crash`]: super::second_crash()
+    OpeningUnsynced,
 }
 
 /// What the replays showed.
@@ -71,9 +75,9 @@ pub enum PowerLossError {
     Folder(#[from] std::io::Error),
 }
 
-const FILE: &str = "rows.db";
+pub(super) const FILE: &str = "rows.db";
 const TABLE: &str = "CREATE TABLE row (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;";
-const SCHEMA: Schema =
+pub(super) const SCHEMA: Schema =
     Schema { migrations: &[Migration { number: 1, name: "rows", sql: TABLE }], sum: TABLE };
 
 /// Records, replays and counts.
@@ -127,31 +131,34 @@ impl fmt::Display for Report {
     }
 }
 
-/// Commits in two sessions, so that closing and opening again are among the moments.
-fn record(config: &PowerLoss) -> Result<Vec<Event>, PowerLossError> {
+/// Commits in three sessions, so that closing, being killed and opening again are among the moments.
+pub(super) fn record(config: &PowerLoss) -> Result<Vec<Event>, PowerLossError> {
     let folder = tempfile::tempdir()?;
     let recorder = Arc::new(Recorder::default());
     let disk = disk(config.control, &recorder);
     let options = Options::new(folder.path().join(FILE), SCHEMA);
     let bounds = Bounds { checkpoint_step_pages: 12, wal_budget_pages: 30, ..Bounds::default() };
     let options = options.bounds(bounds).fault(disk);
-    let half = config.commits / 2;
-    for session in [1..=half, half + 1..=config.commits] {
+    let third = config.commits / 3;
+    let sessions = [1..=third, third + 1..=2 * third, 2 * third + 1..=config.commits];
+    for (number, session) in sessions.into_iter().enumerate() {
         let db = Db::open(options.clone())?;
         for n in session {
             db.write_blocking("row", move |conn| add(conn, n))?;
             recorder.answered(n);
         }
-        db.close_blocking();
+        if number == 1 { db.abandon() } else { db.close_blocking() }
     }
     Ok(recorder.take())
 }
 
-fn disk(control: Control, recorder: &Arc<Recorder>) -> Disk {
+pub(super) fn disk(control: Control, recorder: &Arc<Recorder>) -> Disk {
     let watcher = Arc::clone(recorder);
     let told = Arc::clone(recorder);
     let (synced, folder) = match control {
-        Control::Nothing => (Synced::Full, FolderWatch::Told(Arc::new(move || told.folder_synced()))),
+        Control::Nothing | Control::OpeningUnsynced => {
+            (Synced::Full, FolderWatch::Told(Arc::new(move || told.folder_synced())))
+        }
         Control::CommitUnsynced => {
             (Synced::Normal, FolderWatch::Told(Arc::new(move || told.folder_synced())))
         }
@@ -160,7 +167,7 @@ fn disk(control: Control, recorder: &Arc<Recorder>) -> Disk {
     Disk { vfs: Some(mount(watcher)), synced, folder }
 }
 
-fn add(conn: &Connection, n: u64) -> Result<(), StorageError> {
+pub(super) fn add(conn: &Connection, n: u64) -> Result<(), StorageError> {
     let mut insert = conn.prepare_cached("INSERT INTO row (n, body) VALUES (?1, ?2)")?;
     insert.execute(params![n.cast_signed(), body(n)])?;
     Ok(())
@@ -174,7 +181,7 @@ fn body(n: u64) -> Vec<u8> {
 }
 
 /// A settled folder has one way to survive; otherwise the dice choose, too.
-fn variants(image: &Image<'_>, seed: u64) -> Vec<Survivors> {
+pub(super) fn variants(image: &Image<'_>, seed: u64) -> Vec<Survivors> {
     if !image.is_unsettled() {
         return vec![Survivors::Nothing];
     }
@@ -214,12 +221,12 @@ fn judge(
 }
 
 /// In memory where there is such a folder: what is opened here was "on disk" before.
-fn scratch() -> std::io::Result<tempfile::TempDir> {
+pub(super) fn scratch() -> std::io::Result<tempfile::TempDir> {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
 }
 
 /// How many rows, from the first on without a gap, the folder holds; `None` when it is damaged.
-fn rows_in(folder: &tempfile::TempDir) -> Option<u64> {
+pub(super) fn rows_in(folder: &tempfile::TempDir) -> Option<u64> {
     let bounds = Bounds { readers: 1, ..Bounds::default() };
     let db = Db::open_inline(Options::new(folder.path().join(FILE), SCHEMA).bounds(bounds)).ok()?;
     let rows = db.read_blocking("rows", |conn| Ok::<_, StorageError>(sound_rows(conn)?));
@@ -227,7 +234,7 @@ fn rows_in(folder: &tempfile::TempDir) -> Option<u64> {
     rows.ok().flatten()
 }
 
-fn sound_rows(conn: &Connection) -> rusqlite::Result<Option<u64>> {
+pub(super) fn sound_rows(conn: &Connection) -> rusqlite::Result<Option<u64>> {
     let verdict: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
     if verdict != "ok" {
         return Ok(None);

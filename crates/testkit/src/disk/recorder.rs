@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::ffi::SQLITE_OK;
 
-use crate::disk::{Act, Watcher};
+use crate::disk::{Act, Portion, Watcher};
 
 /// One note. Files are named without their folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,11 +81,11 @@ impl Recorder {
 }
 
 impl Watcher for Recorder {
-    fn around(&self, act: Act<'_>, perform: &mut dyn FnMut() -> c_int) -> c_int {
-        let Some(event) = noted(act) else { return perform() };
+    fn around(&self, act: Act<'_>, perform: &mut dyn FnMut(Portion) -> c_int) -> c_int {
+        let Some(event) = noted(act) else { return perform(Portion::Whole) };
         // Held while the act runs: two threads cannot note in another order than they acted.
         let mut events = self.events();
-        let code = perform();
+        let code = perform(Portion::Whole);
         if code == SQLITE_OK {
             events.push(event);
         }
@@ -95,7 +95,7 @@ impl Watcher for Recorder {
 
 fn noted(act: Act<'_>) -> Option<Event> {
     Some(match act {
-        Act::Read { .. } => return None,
+        Act::Read { .. } | Act::Map { .. } | Act::Lock { .. } => return None,
         Act::Open { file } => Event::Opened { file: name(file) },
         Act::Write { file, at, bytes } => Event::Written { file: name(file), at, bytes: bytes.to_vec() },
         Act::Truncate { file, size } => Event::Truncated { file: name(file), size },

@@ -52,12 +52,33 @@ pub enum Act<'a> {
         /// Whether the folder is synced too.
         folder_synced: bool,
     },
+    /// Map a region of the log's index (`-shm`) into memory; where the index must grow, its file grows first.
+    Map {
+        /// The database file that the index belongs to.
+        file: &'a Path,
+    },
+    /// Take a lock. Giving one back cannot fail.
+    Lock {
+        /// The database file.
+        file: &'a Path,
+        /// A lock of the log's index, not of the database file.
+        of_index: bool,
+    },
+}
+
+/// How much of an act is performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Portion {
+    /// All of it.
+    Whole,
+    /// Of a write, the first so many bytes; any other act is performed whole.
+    Bytes(usize),
 }
 
 /// Stands around every act on a mounted disk.
 pub trait Watcher: Send + Sync + 'static {
     /// Answers with SQLite's code. `perform` does the act on the real disk; not calling it is a fault.
-    fn around(&self, act: Act<'_>, perform: &mut dyn FnMut() -> c_int) -> c_int;
+    fn around(&self, act: Act<'_>, perform: &mut dyn FnMut(Portion) -> c_int) -> c_int;
 }
 
 struct Shim {
@@ -115,13 +136,13 @@ unsafe extern "C" fn open(
         (*file).pMethods = ptr::null();
         let real_file = real(file);
         (*real_file).pMethods = ptr::null();
-        let mut perform = || {
+        let mut perform = |_| {
             let open = (*(*shim).real).xOpen.expect("every VFS opens");
             open((*shim).real, name, real_file, flags, out_flags)
         };
         let code = match path(name) {
             Some(path) => (*shim).watcher.around(Act::Open { file: path }, &mut perform),
-            None => perform(),
+            None => perform(Portion::Whole),
         };
         if code == ffi::SQLITE_OK {
             file.cast::<Handle>().write(Handle {
@@ -138,7 +159,7 @@ unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, syn
     // SAFETY: as in `open`; the name is a C string for the length of the call.
     unsafe {
         let shim: *const Shim = (*vfs).pAppData.cast();
-        let mut perform = || {
+        let mut perform = |_| {
             let delete = (*(*shim).real).xDelete.expect("every VFS deletes");
             delete((*shim).real, name, sync_dir)
         };
@@ -146,7 +167,7 @@ unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, syn
             Some(file) => {
                 (*shim).watcher.around(Act::Delete { file, folder_synced: sync_dir != 0 }, &mut perform)
             }
-            None => perform(),
+            None => perform(Portion::Whole),
         }
     }
 }
@@ -157,7 +178,7 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, len: 
         watched(
             file,
             |file| Act::Read { file },
-            |real, of| of.xRead.expect("unix reads")(real, into, len, at),
+            |real, of, _| of.xRead.expect("unix reads")(real, into, len, at),
         )
     }
 }
@@ -167,7 +188,13 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, le
     unsafe {
         let bytes = std::slice::from_raw_parts(from.cast::<u8>(), len.unsigned_abs() as usize);
         let act = |file| Act::Write { file, at: at.unsigned_abs(), bytes };
-        watched(file, act, |real, of| of.xWrite.expect("unix writes")(real, from, len, at))
+        watched(file, act, |real, of, portion| {
+            let len = match portion {
+                Portion::Whole => len,
+                Portion::Bytes(some) => len.min(c_int::try_from(some).unwrap_or(len)),
+            };
+            of.xWrite.expect("unix writes")(real, from, len, at)
+        })
     }
 }
 
@@ -175,13 +202,56 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
     // SAFETY: as in `read`.
     unsafe {
         let act = |file| Act::Truncate { file, size: size.unsigned_abs() };
-        watched(file, act, |real, of| of.xTruncate.expect("unix truncates")(real, size))
+        watched(file, act, |real, of, _| of.xTruncate.expect("unix truncates")(real, size))
     }
 }
 
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as in `read`.
-    unsafe { watched(file, |file| Act::Sync { file }, |real, of| of.xSync.expect("unix syncs")(real, flags)) }
+    unsafe {
+        watched(file, |file| Act::Sync { file }, |real, of, _| of.xSync.expect("unix syncs")(real, flags))
+    }
+}
+
+unsafe extern "C" fn lock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let act = |file| Act::Lock { file, of_index: false };
+        watched(file, act, |real, of, _| of.xLock.expect("unix locks")(real, level))
+    }
+}
+
+unsafe extern "C" fn shm_map(
+    file: *mut ffi::sqlite3_file,
+    region: c_int,
+    size: c_int,
+    extend: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: as in `read`; SQLite hands over a place for the answer.
+    unsafe {
+        // Whatever happens, SQLite looks at the answer's place.
+        *out = ptr::null_mut();
+        watched(
+            file,
+            |file| Act::Map { file },
+            |real, of, _| of.xShmMap.expect("unix maps")(real, region, size, extend, out),
+        )
+    }
+}
+
+unsafe extern "C" fn shm_lock(file: *mut ffi::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let take = |real, of: &ffi::sqlite3_io_methods| {
+            of.xShmLock.expect("unix locks an index")(real, offset, n, flags)
+        };
+        if flags & ffi::SQLITE_SHM_LOCK == 0 {
+            let real = real(file);
+            return take(real, &*(*real).pMethods);
+        }
+        watched(file, |file| Act::Lock { file, of_index: true }, |real, of, _| take(real, of))
+    }
 }
 
 /// Forwards the methods nobody needs to watch.
@@ -200,14 +270,11 @@ macro_rules! pass {
 pass! {
     xClose => close() -> c_int;
     xFileSize => file_size(size: *mut i64) -> c_int;
-    xLock => lock(level: c_int) -> c_int;
     xUnlock => unlock(level: c_int) -> c_int;
     xCheckReservedLock => check_reserved_lock(out: *mut c_int) -> c_int;
     xFileControl => file_control(op: c_int, arg: *mut c_void) -> c_int;
     xSectorSize => sector_size() -> c_int;
     xDeviceCharacteristics => device_characteristics() -> c_int;
-    xShmMap => shm_map(page: c_int, size: c_int, extend: c_int, out: *mut *mut c_void) -> c_int;
-    xShmLock => shm_lock(offset: c_int, n: c_int, flags: c_int) -> c_int;
     xShmBarrier => shm_barrier();
     xShmUnmap => shm_unmap(delete: c_int) -> c_int;
 }
@@ -240,7 +307,7 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
 unsafe fn watched<'a>(
     file: *mut ffi::sqlite3_file,
     act: impl FnOnce(&'a Path) -> Act<'a>,
-    perform: impl Fn(*mut ffi::sqlite3_file, &ffi::sqlite3_io_methods) -> c_int,
+    perform: impl Fn(*mut ffi::sqlite3_file, &ffi::sqlite3_io_methods, Portion) -> c_int,
 ) -> c_int {
     // SAFETY: by this function's contract.
     unsafe {
@@ -248,8 +315,11 @@ unsafe fn watched<'a>(
         let real = real(file);
         let methods = &*(*real).pMethods;
         match path(handle.name) {
-            Some(path) => (*handle.shim).watcher.around(act(path), &mut || perform(real, methods)),
-            None => perform(real, methods),
+            Some(path) => {
+                let mut perform = |portion| perform(real, methods, portion);
+                (*handle.shim).watcher.around(act(path), &mut perform)
+            }
+            None => perform(real, methods, Portion::Whole),
         }
     }
 }

@@ -18,11 +18,13 @@ use crate::fleet::servers::Node;
 use crate::wait::wait_for;
 use std::time::Duration;
 
+pub(super) use log::of_topic;
+
 /// Whatever waits is carried within this, on a busy machine.
 const CARRY_BOUND: Duration = Duration::from_secs(90);
 
 /// Waits until nothing of these homes waits.
-fn await_empty(nodes: &[&Node]) -> Result<(), FleetError> {
+pub(super) fn await_empty(nodes: &[&Node]) -> Result<(), FleetError> {
     for node in nodes {
         let mut door = node.door();
         let empty = || {

@@ -5,22 +5,29 @@
 //! - Each life of hub and relay lives by one settable clock, so that days pass for both.
 
 mod caller;
+pub mod draws;
 mod judge;
 mod stage;
+
+pub(super) use caller::Caller as RelayCaller;
 
 use crate::bin::Binary;
 use crate::fleet::FleetError;
 use crate::seeded::Seeded;
 use crate::stopwatch::Stopwatch;
 use crate::wait::wait_for;
-use stage::Stage;
+use stage::{Stage, StageFaults};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+pub(super) use caller::Caller;
 
 /// Sessions that write at once, each in its own order.
 const SESSIONS: u64 = 8;
 /// One in so many outages ends with somebody else's write to the same record.
 const CONFLICT_EVERY: u64 = 10;
+/// What the hub's own record of a key must not be: written apart from its effect.
+const PLANTED: &str = "bug:ledger.idem_own_transaction";
 /// Until a round has come so far, on a busy machine.
 const ROUND_BOUND: Duration = Duration::from_secs(120);
 
@@ -78,7 +85,8 @@ impl Outcome {
 /// Runs it.
 pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
     let watch = Stopwatch::start();
-    let mut stage = Stage::open(plan)?;
+    let hub = plan.planted.then(|| PLANTED.to_owned()).into_iter().collect();
+    let mut stage = Stage::open(&plan.binary, StageFaults { hub, relay: Vec::new() })?;
     let mut run = Run { seeded: Seeded::new(plan.seed), outcome: Outcome::default(), answers: Vec::new() };
     let each = plan.writes / plan.outages / SESSIONS;
     for round in 0..plan.outages {

@@ -40,6 +40,33 @@ impl Broker {
         Ok(Self { address, owner_invite, home, args: args.to_vec(), process })
     }
 
+    /// One that has a home and did not live yet.
+    pub(super) fn stored(home: Home, args: Vec<String>) -> Result<Self, FleetError> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
+        let process = ended(&home)?;
+        Ok(Self { address, owner_invite: None, home, args, process })
+    }
+
+    /// Its home.
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Its next life is of this binary.
+    pub(super) fn switch_to(&mut self, binary: &Binary) {
+        self.home.switch_to(binary.clone());
+    }
+
+    /// `broker check` of the store that it serves.
+    pub(super) fn check_own(&self) -> Result<(Option<i32>, String), FleetError> {
+        let place = self.args.iter().position(|word| word == "--store");
+        let store = match place.and_then(|place| self.args.get(place + 1)) {
+            Some(store) => store.clone(),
+            None => format!("sqlite:{}", self.home.path().join("broker/ledger.db").display()),
+        };
+        self.check(&store)
+    }
+
     /// Its process.
     pub(super) fn pid(&self) -> u32 {
         self.process.id()
@@ -129,14 +156,25 @@ impl Node {
     pub(super) fn join(binary: &Binary, name: &str, invite: &str) -> Result<Self, FleetError> {
         let home = Home::new(binary.clone())?;
         let process = home.spawn(&["daemon", "up", "--json"], &[])?;
-        let ready = ready_line(&process)?;
-        let socket = ready["socket"].as_str().map(Into::into);
-        let socket = socket.ok_or_else(|| FleetError::Unreadable {
-            asked: "the socket in the ready line".to_owned(),
-            answered: ready.to_string(),
-        })?;
+        let socket = socket_in(&ready_line(&process)?)?;
         home.cli(&["join", invite, "--node", name, "--person", name])?.done();
         Ok(Self { home, socket, process })
+    }
+
+    /// One that has joined and did not live yet; it has no door before its next life.
+    pub(super) fn stored(home: Home) -> Result<Self, FleetError> {
+        let process = ended(&home)?;
+        Ok(Self { home, socket: std::path::PathBuf::new(), process })
+    }
+
+    /// Its home.
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Its next life is of this binary.
+    pub(super) fn switch_to(&mut self, binary: &Binary) {
+        self.home.switch_to(binary.clone());
     }
 
     /// kill -9, when it still runs.
@@ -159,7 +197,7 @@ impl Node {
     /// The next life, ready; its broker may be away.
     pub(super) fn restart(&mut self, faults: &[String]) -> Result<(), FleetError> {
         self.begin(faults)?;
-        ready_line(&self.process)?;
+        self.socket = socket_in(&ready_line(&self.process)?)?;
         Ok(())
     }
 
@@ -198,10 +236,45 @@ impl Node {
         Ok(self.home.cli(&all)?.done().stdout.trim().to_owned())
     }
 
+    /// The file of its mailbox in the mesh it joined.
+    pub(super) fn mailbox(&self) -> std::path::PathBuf {
+        self.home.path().join("daemon/home/mailbox.db")
+    }
+
+    /// The problems that its health tells.
+    pub(super) fn problems(&self) -> Result<Vec<String>, FleetError> {
+        let health = self.door().get("/v1/health")?.body;
+        let problems = health["problems"].as_array().cloned().unwrap_or_default();
+        Ok(problems.iter().filter_map(|problem| problem.as_str().map(str::to_owned)).collect())
+    }
+
+    /// Stands still until it is thawed.
+    pub(super) fn freeze(&mut self) {
+        self.process.freeze();
+    }
+
+    /// Goes on.
+    pub(super) fn thaw(&mut self) {
+        self.process.thaw();
+    }
+
     /// A client of its local door.
     pub(super) fn door(&self) -> Door {
         Door::new(self.socket.clone(), None)
     }
+}
+
+/// A command that ends by itself, in the place of a life before the first.
+fn ended(home: &Home) -> std::io::Result<Process> {
+    home.spawn(&["--version"], &[])
+}
+
+fn socket_in(ready: &Value) -> Result<std::path::PathBuf, FleetError> {
+    let socket = ready["socket"].as_str().map(Into::into);
+    socket.ok_or_else(|| FleetError::Unreadable {
+        asked: "the socket in the ready line".to_owned(),
+        answered: ready.to_string(),
+    })
 }
 
 pub(super) fn ready_line(process: &Process) -> Result<Value, FleetError> {

@@ -3,6 +3,7 @@
 //! Written out here on the standard library: a client that shares the product's own HTTP code would share its
 //! mistakes about where an answer ends.
 
+use model::ErrorCode;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Result, Write};
 use std::os::unix::net::UnixStream;
@@ -26,6 +27,26 @@ pub(crate) struct Door {
 pub(crate) struct Answer {
     pub status: u16,
     pub body: Value,
+}
+
+/// Words that deny storage. Written out here: a driver that asks the product what its words mean agrees with it.
+const DENIALS: [&str; 3] = ["nothing was stored", "nothing of this was stored", "nothing of it was stored"];
+
+impl Answer {
+    /// Whether a refusal says that nothing of the request is stored, in its message or in what its code means. What was
+    /// refused for its form or for its caller never came to a store; a 409 speaks of what is stored.
+    pub(crate) fn denies_storage(&self) -> bool {
+        let at_the_door = (400..500).contains(&self.status) && self.status != 409;
+        let words = self.refusal();
+        at_the_door || self.status >= 500 && DENIALS.iter().any(|denial| words.contains(denial))
+    }
+
+    /// A refusal as its caller reads it: status, code, message and the code's meaning in docs/errors.md.
+    pub(crate) fn refusal(&self) -> String {
+        let code = self.body["error"].as_str().unwrap_or_default();
+        let meaning = ErrorCode::parse(code).map_or("", ErrorCode::meaning);
+        format!("{} {code}: {}; {meaning}", self.status, self.body["message"].as_str().unwrap_or_default())
+    }
 }
 
 impl Door {
@@ -123,6 +144,28 @@ mod tests {
         let whole = b"HTTP/1.1 202 Accepted\r\ncontent-length: 8\r\n\r\n{\"a\": 1}";
         for end in 0..whole.len() {
             assert!(read_answer(&mut &whole[..end]).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_denies_storage_by_its_words_or_by_coming_from_the_door() {
+        let answer = |status, error: &str, message: &str| Answer {
+            status,
+            body: serde_json::json!({"error": error, "message": message}),
+        };
+        for (status, error, message, denies) in [
+            (507, "insufficient_storage", "", true),
+            (503, "storage_busy", "", true),
+            (503, "storage_stopped", "", true),
+            (503, "outcome_unknown", "", false),
+            (503, "broker_unreachable", "", false),
+            (500, "internal", "", false),
+            (500, "internal", "/x.db: the disk failed: nothing of this was stored", true),
+            (409, "idempotency_key_reused", "", false),
+            (400, "invalid_request", "", true),
+            (202, "", "nothing was stored", false),
+        ] {
+            assert_eq!(answer(status, error, message).denies_storage(), denies, "{status} {error} {message}");
         }
     }
 }

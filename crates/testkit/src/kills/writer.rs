@@ -137,7 +137,9 @@ impl<'stage> Writer<'stage> {
         let request = json!({ "to": destination.to(), "body": text_of(id), "client_message_id": id });
         match self.door.post("/v1/send", &request) {
             Ok(Answer { status: 200..=299, body }) => Called::Taken(Place::told_by(&body)),
-            Ok(Answer { status: 429 | 503 | 507, .. }) => Called::Busy,
+            // One that leaves it open whether the message is stored is as good as no answer.
+            Ok(answer @ Answer { status: 429 | 503 | 507, .. }) if answer.denies_storage() => Called::Busy,
+            Ok(Answer { status: 503, .. }) => Called::Unanswered,
             Ok(Answer { status, body }) => Called::Refused(format!("{status} {body}")),
             Err(_) => Called::Unanswered,
         }

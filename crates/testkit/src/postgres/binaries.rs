@@ -1,6 +1,7 @@
 //! Where PostgreSQL's programs are, and which account may run its server.
 
 use super::StartError;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -42,6 +43,33 @@ impl Binaries {
             .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", url, "--command", sql])
             .output()?;
         succeeded("psql", &output)
+    }
+
+    /// Runs a script of any length, in one transaction.
+    pub fn psql_script(&self, url: &str, script: &str) -> Result<(), StartError> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        file.write_all(script.as_bytes())?;
+        let output = Command::new(self.path("psql"))
+            .args([
+                "--no-psqlrc",
+                "--quiet",
+                "--set=ON_ERROR_STOP=1",
+                "--single-transaction",
+                "--dbname",
+                url,
+            ])
+            .arg("--file")
+            .arg(file.path())
+            .output()?;
+        succeeded("psql", &output)
+    }
+
+    /// The database at `url` as a script.
+    pub fn pg_dump(&self, url: &str) -> Result<String, StartError> {
+        let args = ["--no-owner", "--no-privileges", "--no-comments", "--dbname", url];
+        let output = Command::new(self.path("pg_dump")).args(args).output()?;
+        succeeded("pg_dump", &output)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn at(folder: &Path) -> Option<Self> {

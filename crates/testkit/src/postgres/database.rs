@@ -46,6 +46,23 @@ impl Database {
         }
     }
 
+    /// Runs a script in it, all of it or none.
+    pub fn load(&self, script: &str) -> Result<(), StartError> {
+        self.binaries()?.psql_script(&self.url(), script)
+    }
+
+    /// The script that makes its tables and rows again.
+    pub fn dump(&self) -> Result<String, StartError> {
+        self.binaries()?.pg_dump(&self.url())
+    }
+
+    fn binaries(&self) -> Result<Binaries, StartError> {
+        match &self.server {
+            Server::Shared { binaries, .. } => Ok(binaries.clone()),
+            Server::Own(_) => Binaries::find().ok_or(StartError::NotInstalled),
+        }
+    }
+
     fn as_superuser(&self, sql: &str) -> Result<(), StartError> {
         match &self.server {
             Server::Shared { url, binaries } => binaries.psql(url, sql),

@@ -150,6 +150,13 @@ pub struct KeyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub body: Option<Value>,
+    /// The fingerprint of the request that was committed, in hexadecimal digits; of a message, the message's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// When it was committed.
+    #[schema(value_type = Option<String>)]
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub recorded_at: Option<Timestamp>,
     /// The hub's time.
     #[schema(value_type = String)]
     #[serde(with = "text")]

@@ -34,6 +34,9 @@ pub struct NegotiationRequest {
     /// The node's version, for people.
     #[serde(default)]
     pub version: String,
+    /// The highest place of the inbox, so that an inbox that went back to an older copy is noticed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
 }
 
 /// A row the node knows to be accepted.
@@ -48,6 +51,9 @@ pub struct DoneWitness {
     /// What the broker called it.
     #[serde(with = "text")]
     pub broker_message_id: MessageId,
+    /// When the broker accepted it.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Timestamp>,
 }
 
 /// What the broker offers.
@@ -74,6 +80,42 @@ pub struct NegotiationResponse {
     /// The broker's version, for people.
     #[serde(default)]
     pub version: String,
+    /// The last time that this node's inbox was found older than it had been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inbox_went_back: Option<InboxWentBack>,
+    /// The last time that the broker's ledger was found older than it had been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger_went_back: Option<LedgerWentBack>,
+}
+
+/// An inbox held less than it had told before: an older copy of its file was put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboxWentBack {
+    /// When the broker noticed it; names this occurrence.
+    #[serde(with = "text")]
+    pub noticed_at: Timestamp,
+    /// The highest place told before.
+    pub from: u64,
+    /// The highest place it had then.
+    pub to: u64,
+    /// Deliveries that this link sends again.
+    pub left: u64,
+}
+
+/// A ledger lacked what it had held before: an older copy was put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerWentBack {
+    /// When the broker noticed it; names this occurrence.
+    #[serde(with = "text")]
+    pub noticed_at: Timestamp,
+    /// The newest instant that the older copy holds.
+    #[serde(with = "text")]
+    pub ends_at: Timestamp,
+    /// Up to when messages were accepted that the copy lacks.
+    #[serde(with = "text")]
+    pub upto: Timestamp,
+    /// The node, or the file, that knew more.
+    pub noticed_by: String,
 }
 
 /// A feature's parameters.

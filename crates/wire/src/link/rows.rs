@@ -21,6 +21,9 @@ pub struct MailRow {
     /// When the recipient read it, as far as the broker was told: an inbox that was lost learns it back.
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
+    /// How far it came before, when it is sent again because the inbox went back to an older copy.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<DeliveryRung>,
     /// The message.
     pub message: Message,
 }
@@ -51,6 +54,9 @@ pub struct Ack {
     /// When the recipient read it, if it did.
     #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
+    /// Its place in the node's inbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
 }
 
 /// A rung the broker has committed.

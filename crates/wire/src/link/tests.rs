@@ -51,7 +51,8 @@ fn every_other_frame_survives_the_way() {
     let ack =
         AckRef { id: ID.parse().unwrap(), recipient: ID.parse().unwrap(), rung: DeliveryRung::Delivered };
     let at = Timestamp::from_micros(1);
-    to_broker_and_back(ToBroker::Ack(Rows { rows: vec![Ack { row: ack.clone(), at, read_at: Some(at) }] }));
+    let told = Ack { row: ack.clone(), at, read_at: Some(at), place: Some(7) };
+    to_broker_and_back(ToBroker::Ack(Rows { rows: vec![told] }));
     to_broker_and_back(ToBroker::ReceiptsAck(Rows { rows: vec![ack.clone()] }));
     let nack = Nack { id: ack.id, recipient: ack.recipient, code: "poison".into() };
     to_broker_and_back(ToBroker::Nack(Rows { rows: vec![nack] }));
@@ -94,6 +95,7 @@ fn every_other_frame_survives_the_way() {
         sender_id: ack.recipient,
         deliver_by: None,
         read_at: Some(at),
+        again: Some(DeliveryRung::Notified),
         message,
     };
     let (text, back) = to_node_and_back(ToNode::Mail(Rows { rows: vec![mail] }));

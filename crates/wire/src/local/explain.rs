@@ -70,6 +70,12 @@ pub struct Explanation {
     /// The row that took its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
+    /// Who retired the row: operator, session or policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborted_by: Option<String>,
+    /// When the broker's acceptance became known after the row had ended here.
+    #[serde(with = "text::option", default, skip_serializing_if = "Option::is_none")]
+    pub late_ack_at: Option<Timestamp>,
     /// Who answered.
     pub asked: Vec<String>,
     /// Who could not be asked, and why.

@@ -75,6 +75,52 @@ pub struct SeenAnswer {
     pub marked_seen: usize,
 }
 
+/// `POST /v1/outbox/prune`
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PruneRequest {
+    /// Whether payloads are freed; otherwise the answer says what would be.
+    #[serde(default)]
+    pub confirm: bool,
+    /// done, dead or aborted; all three when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Which mesh, when several are attached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<String>,
+}
+
+/// The answer to [`PruneRequest`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PruneAnswer {
+    /// The mesh.
+    pub mesh: String,
+    /// Whether the payloads were freed; otherwise they would be.
+    pub pruned: bool,
+    /// Of rows that the broker accepted.
+    pub done: PrunedPayloads,
+    /// Of rows that were given up: without their words they can be retired, and not be replaced.
+    pub dead: PrunedPayloads,
+    /// Of rows that were retired.
+    pub aborted: PrunedPayloads,
+    /// All of them.
+    pub total: PrunedPayloads,
+    /// How much of the outbox's room is used now, in percent.
+    pub disk_percent: u8,
+    /// Bytes of the mailbox's file that are written to before it grows. A start gives them back to the disk when they are
+    /// most of it.
+    pub reusable_bytes: u64,
+}
+
+/// Payloads, and how many bytes they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrunedPayloads {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+}
+
 /// `GET /v1/outbox`
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OutboxPage {

@@ -1,7 +1,7 @@
 //! Whether many ids make an accept slower, and how much memory that takes.
 
-use super::books::Books;
 use super::{Bar, Measured, Request, Row, Table, measuring, memory_mib};
+use ledger_rounds::Books;
 use testkit::postgres::Private;
 use testkit::stopwatch::Stopwatch;
 use tokio::runtime::Runtime;

@@ -20,7 +20,7 @@ const QUICK_SIZES: [u64; 3] = [1_000, 5_000, 10_000];
 /// A daemon whose outbox grows.
 pub fn run(runtime: &Runtime, request: &Request<'_>, table: &mut Table) -> anyhow::Result<()> {
     let sizes = if request.quick { QUICK_SIZES } else { SIZES };
-    let mut grown = Grown { place: Place::open(request)?, rows: 0, log_mib: 0.0 };
+    let mut grown = Grown { place: Place::open(request.binary()?)?, rows: 0, log_mib: 0.0 };
     let small = grown.to(runtime, sizes[0], table)?;
     grown.to(runtime, sizes[1], table)?;
     let start = grown.place.restart()?;

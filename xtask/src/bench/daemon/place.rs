@@ -1,12 +1,12 @@
 //! A real daemon, joined to a mesh whose broker is away until the backlog shall drain.
 
 use super::door::{Ids, Sender};
-use super::{Measured, Request, Row, Table, round as all_at_once};
+use super::{Measured, Row, Table, round as all_at_once};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use testkit::bin::Home;
+use testkit::bin::{Binary, Home};
 use testkit::process::{Channel, Process};
 use testkit::stopwatch::Stopwatch;
 use testkit::wait_for;
@@ -29,8 +29,7 @@ pub struct Place {
 
 impl Place {
     /// Joined, and the broker gone again.
-    pub fn open(request: &Request<'_>) -> anyhow::Result<Self> {
-        let binary = request.binary()?;
+    pub fn open(binary: Binary) -> anyhow::Result<Self> {
         let (home, broker_home) = (Home::new(binary.clone())?, Home::new(binary)?);
         let listen = format!("127.0.0.1:{}", testkit::port::free()?);
         let (broker, told) = serve(&broker_home, &listen)?;

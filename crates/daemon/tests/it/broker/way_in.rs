@@ -126,6 +126,8 @@ async fn negotiate(broker: &Broker, reader: &mut Reader, writer: &Writer) -> Opt
             restored: std::mem::take(&mut books.restored),
             members: books.members.clone(),
             version: "test".to_owned(),
+            inbox_went_back: None,
+            ledger_went_back: None,
         }
     };
     writer.send(ToNode::FeatureNegotiationResponse(response).text()).await.ok()

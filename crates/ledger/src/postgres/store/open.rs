@@ -1,18 +1,21 @@
 //! The way to the server, and what runs beside the doors.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use model::Entropy;
+use model::{Entropy, SystemClock};
 
+use super::super::ageing;
 use super::super::batch::{Queue, WRITERS};
 use super::super::hub_batch::HubQueue;
 use super::super::lookup::{LookUps, READERS};
 use super::super::schema::{self, OpenError};
 use super::super::session::{self, CONNECTIONS_MAX, Core};
+use super::super::sql;
 use super::super::trouble::PostgresError;
 use super::super::wake::Wake;
 use super::PostgresLedger;
+use crate::ageing::ClockWatch;
 use crate::regressed::Regressions;
 
 impl PostgresLedger {
@@ -21,10 +24,22 @@ impl PostgresLedger {
         let config = session::address(url)?;
         let pool = session::pool(config.clone(), CONNECTIONS_MAX)?;
         let writers = session::pool(config.clone(), WRITERS + READERS)?;
-        let (clock_shift, regressions) = (AtomicI64::new(0), Regressions::new());
-        let core = Arc::new(Core { pool, writers, entropy, clock_shift, regressions });
+        let core = Arc::new(Core {
+            pool,
+            writers,
+            entropy,
+            clock_shift: AtomicI64::new(0),
+            regressions: Regressions::new(),
+            running: SystemClock::start(),
+            running_shift: AtomicU64::new(0),
+            watch: ClockWatch::shared(),
+        });
         let mut client = core.connection().await.map_err(PostgresError::from)?;
         schema::migrate(&mut client).await?;
+        let record = client.query_opt(sql!("ageing_record_read"), &[]).await.map_err(PostgresError::from)?;
+        if let Some(record) = record.and_then(|row| ageing::record(&row).ok()) {
+            core.watch.found(record, core.running());
+        }
         drop(client);
         let wake = Wake::new();
         let queue = Queue::start(&core, &wake);
@@ -32,6 +47,13 @@ impl PostgresLedger {
         let look_ups = LookUps::start(&core);
         let bell = wake.start(config);
         Ok(Self { core, queue, hub_queue, look_ups, wake, _bell: bell })
+    }
+
+    /// Lets time pass for the store's clock and this process, for the conformance suite.
+    #[cfg(feature = "conformance")]
+    pub fn pass_time(&self, micros: u64) {
+        self.core.running_shift.fetch_add(micros, std::sync::atomic::Ordering::Relaxed);
+        self.shift_clock(i64::try_from(micros).unwrap_or(i64::MAX));
     }
 
     /// Moves the store's clock against the database's, for the conformance suite.

@@ -7,11 +7,11 @@ use model::{ClientMessageId, MemberId, Timestamp};
 
 use super::super::janitor::{self, AuditAt};
 use super::super::write::Left;
-use super::super::{accept, hub, planted, status, token};
+use super::super::{accept, ageing, hub, planted, status, token};
 use super::{SqliteLedger, World};
 use crate::{
-    ApiToken, HubOutcome, HubWrite, LaneSubmission, LinkError, LinkRefused, Orphan, Outcome, SecretHash,
-    StorageError,
+    ApiToken, ClockLook, Forgotten, HubOutcome, HubWrite, IdPlace, LaneSubmission, LinkError, LinkRefused,
+    Orphan, Outcome, SecretHash, StorageError,
 };
 
 /// Accepts of many callers are one job: read once, judged together, written table by table.
@@ -120,9 +120,46 @@ impl SqliteLedger {
         Ok(found)
     }
 
+    /// Looks at the clock.
+    pub(super) async fn look(&self) -> Result<ClockLook, StorageError> {
+        self.write_mail("ledger.look_at_clock", ageing::look).await
+    }
+
+    /// The instant by which ages are judged, from a look moments ago or from one of its own.
+    async fn aged(&self) -> Result<Timestamp, StorageError> {
+        let World { clock, watch, .. } = &self.world;
+        match watch.recent(clock.now(), clock.monotonic()) {
+            Some(aged) => Ok(aged),
+            None => Ok(self.look().await?.borne_out),
+        }
+    }
+
+    /// Ends what is too old.
+    pub(super) async fn sweep(
+        &self,
+        name: &'static str,
+        job: impl FnOnce(&Connection, Timestamp) -> Result<u64, StorageError> + Send + 'static,
+    ) -> Result<u64, StorageError> {
+        let aged = self.aged().await?;
+        self.write(name, move |conn, _| job(conn, aged)).await
+    }
+
+    pub(super) async fn forget_ids(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
+        let aged = self.aged().await?;
+        let (due, next) = self
+            .read("ledger.expired_ids", move |conn| janitor::expired_ids(conn, aged, &from, limit))
+            .await?;
+        if due.is_empty() {
+            return Ok(Forgotten { ids: 0, next });
+        }
+        let forget = move |conn: &Connection, _: &World| janitor::forget_ids(conn, aged, &due);
+        let ids = self.write("ledger.expire_dedupe", forget).await?;
+        Ok(Forgotten { ids, next })
+    }
+
     /// A read for each part of the books, so that none of them takes long.
     pub(super) async fn audit(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
-        let now = self.world.now();
+        let now = self.world.now().max(self.world.may_be_forgotten_upto());
         let (mut orphans, mut from) = (Vec::new(), AuditAt::START);
         while from != AuditAt::End && orphans.len() < limit {
             let (found, next) =

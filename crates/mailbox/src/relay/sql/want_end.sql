@@ -1,1 +1,2 @@
-UPDATE envelope SET ending = :ending, next_attempt_at = :now WHERE local_seq = :seq AND status = 0
+UPDATE envelope SET ending = :ending, next_attempt_at = :now, last_error = coalesce(:error, last_error)
+WHERE local_seq = :seq AND status = 0

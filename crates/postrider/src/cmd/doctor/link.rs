@@ -9,10 +9,12 @@ use model::{Clock, MemberKind, Timestamp, limits};
 use net::client::{Ask, Client, Target};
 use serde_json::json;
 use wire::ask::{BrokerExplained, MemberRow};
-use wire::local::{ACT_AS_HEADER, Health, MeshHealth, TurnPage};
+use wire::health::{BrokerHealth, BrokerProblem};
+use wire::local::{ACT_AS_HEADER, Health, MeshHealth, Notice, StoppedStore, TurnPage};
 
 use super::finding::Finding;
 use crate::clock::clock;
+use crate::fabric::OWN_MESH;
 use crate::output::{age, clock_time};
 
 /// Apart by more, two clocks make people misread their logs.
@@ -26,20 +28,54 @@ const AGENTS_MAX: usize = 64;
 pub async fn look(home: &Home, door: &Client, health: &Health) -> Vec<Finding> {
     let clock = clock();
     let mut findings = Vec::new();
-    for problem in &health.problems {
+    findings.push(judge_stores(&health.stopped_stores));
+    let told: Vec<String> = health.stopped_stores.iter().map(StoppedStore::problem).collect();
+    for problem in health.problems.iter().filter(|problem| !told.contains(problem)) {
         findings.push(Finding::act("daemon", problem.clone()).fix("postrider status"));
     }
     for mesh in &health.meshes {
         findings.push(judge_link(mesh));
         findings.push(judge_waiting(mesh, clock.now()));
         findings.push(judge_dead(mesh));
+        findings.extend(mesh.notices.iter().map(judge_notice));
         if mesh.connected {
             findings.push(broker_clock(door, mesh, &*clock).await);
             findings.push(judge_given_up(mesh, &given_up(door, mesh).await));
         }
     }
     findings.extend(brokers(home, health).await);
+    for problem in broker_problems(home, health).await {
+        findings.push(Finding::act("broker", problem));
+    }
     findings
+}
+
+fn judge_stores(stopped: &[StoppedStore]) -> Finding {
+    let Some(first) = stopped.first() else { return Finding::fine("stores", "stores take writes") };
+    let names: Vec<&str> = stopped.iter().map(|store| store.store.as_str()).collect();
+    Finding::act("stores", format!("the {} has stopped after a storage error", names.join(" and the ")))
+        .line(first.cause.clone())
+        .line("The process ends by itself with exit code 5; what was acknowledged is on disk.")
+        .fix("dmesg | tail")
+        .fix("postrider up")
+}
+
+/// What the brokers that this home's links are open to say an operator has to look at.
+pub async fn broker_problems(home: &Home, health: &Health) -> Vec<String> {
+    let Ok(settings) = Settings::read(&home.config()) else { return Vec::new() };
+    let mut problems = Vec::new();
+    for mesh in health.meshes.iter().filter(|mesh| mesh.connected) {
+        let entry = settings.meshes.iter().find(|entry| entry.slug == mesh.mesh && entry.ca.is_none());
+        // The broker of the daemon's own process listens where its page is, whatever the file says.
+        let own = health.page.as_deref().filter(|_| mesh.mesh == OWN_MESH);
+        let Some(url) = own.or(entry.map(|entry| entry.url.as_str())) else { continue };
+        let Ok(target) = Target::of_url(url) else { continue };
+        let client = Client::new(target).with_timeout(limits::ASK_TIMEOUT);
+        let Ok(told) = client.get::<BrokerHealth>("/healthz").await else { continue };
+        let named = |found: BrokerProblem| format!("broker of mesh {}: {}", mesh.mesh, found.message);
+        problems.extend(told.problems.into_iter().map(named));
+    }
+    problems
 }
 
 fn judge_link(mesh: &MeshHealth) -> Finding {
@@ -81,6 +117,17 @@ fn judge_dead(mesh: &MeshHealth) -> Finding {
                 .fix("postrider daemon outbox list --status dead")
         }
     }
+}
+
+/// What happened to files; a newer daemon may know more kinds than this program.
+fn judge_notice(notice: &Notice) -> Finding {
+    let check = match notice.check.as_str() {
+        "inbox_went_back" => "inbox_went_back",
+        "ledger_went_back" => "ledger_went_back",
+        _ => "notice",
+    };
+    let found = Finding::warn(check, notice.message.clone());
+    notice.more.iter().fold(found, |found, line| found.line(line.clone()))
 }
 
 /// The broker's time comes with any of its answers; this one is about an id nobody has.
@@ -195,6 +242,7 @@ mod tests {
             oldest_queued_at: None,
             inbox_unread: 0,
             inbox_total: 0,
+            notices: Vec::new(),
         }
     }
 

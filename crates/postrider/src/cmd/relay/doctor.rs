@@ -21,6 +21,11 @@ pub async fn run(context: &Context) -> Result<Exit, Failure> {
     let status: RelayStatus = RelayDoor::of(&context.home)?.get("/status").await?;
     let mut findings = findings(&status);
     findings.extend(set_aside(&folder(&context.home)));
+    findings.extend(status.went_back.as_ref().map(|text| Finding {
+        word: "warn",
+        text: format!("   {text}"),
+        fix: Some("postrider relay outbox list"),
+    }));
     let acts = findings.iter().filter(|finding| finding.word != "fine").count();
     match output.form() {
         Form::Json => output.json(&serde_json::json!({
@@ -60,11 +65,23 @@ fn findings(status: &RelayStatus) -> Vec<Finding> {
             "bring the upstream back; the relay looks every 2 s",
         ),
         check(
-            status.paused.is_none() && status.forward_only.is_none(),
+            status.paused.is_none() && status.forward_only.is_none() && status.stopped.is_none(),
             "act",
             "2  writes are stored and replayed".to_owned(),
-            format!("2  {}", status.paused.as_deref().or(status.forward_only.as_deref()).unwrap_or_default()),
-            "postrider relay outbox replay      after the cause is gone",
+            match &status.stopped {
+                Some(cause) => {
+                    format!("2  the relay outbox has stopped; the relay ends with exit code 5: {cause}")
+                }
+                None => {
+                    let why = status.paused.as_deref().or(status.forward_only.as_deref());
+                    format!("2  {}", why.unwrap_or_default())
+                }
+            },
+            if status.stopped.is_some() {
+                "check the disk, then postrider relay serve"
+            } else {
+                "postrider relay outbox replay      after the cause is gone"
+            },
         ),
         check(
             waits == 0,

@@ -71,13 +71,49 @@ impl RelayDoor {
             }
             ClientError::Refused { body, .. } => {
                 let code = ErrorCode::parse(&body.error).unwrap_or(ErrorCode::InvalidRequest);
-                let mut failure = Failure::refused(code, body.message).fix(code.remedy());
+                let mut failure = Failure::refused(code, body.message).fix(remedy(code));
                 failure.more = body.more;
                 failure
             }
             ClientError::Unreadable(_) | ClientError::NoUpgrade | ClientError::BadPath => {
                 Failure::refused(ErrorCode::InvalidRequest, error.to_string())
             }
+        }
+    }
+}
+
+/// What helps at the relay: the table's own words name the daemon's commands for some codes.
+fn remedy(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::RowInflight => {
+            "postrider relay outbox inspect ID shows its answer; then ask for the same again."
+        }
+        ErrorCode::RowAborted => {
+            "postrider relay outbox inspect ID shows how it ended and what took its place."
+        }
+        ErrorCode::OutcomeUnknown => {
+            "postrider relay outbox inspect ID shows how it stands; retry ID --force-duplicate accepts a possible double."
+        }
+        ErrorCode::NotFound => {
+            "postrider relay outbox list shows what is kept; what is done is kept for a day."
+        }
+        other => other.remedy(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_relay_names_no_command_of_the_daemon() {
+        for code in ErrorCode::ALL {
+            assert!(!remedy(*code).contains("postrider daemon"), "{code}: {}", remedy(*code));
+        }
+        for code in
+            [ErrorCode::RowAborted, ErrorCode::RowInflight, ErrorCode::OutcomeUnknown, ErrorCode::NotFound]
+        {
+            assert!(remedy(code).starts_with("postrider relay outbox"), "{code}: {}", remedy(code));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::{Timestamp, limits};
+use model::{ErrorCode, Timestamp, limits};
 use wire::relay::{Acted, EnvelopePage, EnvelopeView, RelayStatus, ResolveRequest, RetryRequest};
 
 use super::door::RelayDoor;
@@ -114,9 +114,12 @@ pub fn print_status(status: &RelayStatus, output: &Output) {
         let when = if alarm == "last" { "within a day" } else { "at 13 days" };
         output.fact("warn", &format!("the oldest expires {when}, and is then not sent by itself"));
     }
-    for (word, text) in
-        [("paused", &status.paused), ("aside", &status.set_aside), ("warn", &status.forward_only)]
-    {
+    for (word, text) in [
+        ("paused", &status.paused),
+        ("aside", &status.set_aside),
+        ("warn", &status.forward_only),
+        ("warn", &status.went_back),
+    ] {
         if let Some(text) = text {
             output.fact(word, text);
         }
@@ -188,8 +191,11 @@ fn print_envelope(row: &EnvelopeView, output: &Output) {
     if row.status == "conflict" {
         let id = short_id(&row.envelope_id);
         output.fact("fix", &format!("postrider relay outbox resolve {id} --drop     keep the hub's"));
-        output
-            .fact("", &format!("postrider relay outbox resolve {id} --keep     yours, on the version shown"));
+        let on = match row.response_code.as_deref() == Some(ErrorCode::IdempotencyKeyReused.code()) {
+            true => "yours, under a new key: another request has this one",
+            false => "yours, on the version shown",
+        };
+        output.fact("", &format!("postrider relay outbox resolve {id} --keep     {on}"));
     }
 }
 

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use daemon::home::Home;
-use model::{Clock, Entropy, ErrorCode, OsEntropy};
+use model::{Clock, Entropy, ErrorCode, OsEntropy, limits};
 use net::Secret;
 use net::client::Target;
 use net::local::{Lock, LockError};
 use net::serve::{Door, serve};
 use relay::{AuthMode, Config, Relay};
+use sqlite::Stores;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +41,12 @@ pub struct Role {
 
 impl Role {
     /// Takes the relay's lock of `home`, binds its doors and opens its outbox.
-    pub async fn open(asked: &args::RelayServe, home: &Home, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub async fn open(
+        asked: &args::RelayServe,
+        home: &Home,
+        clock: Arc<dyn Clock>,
+        stores: &Stores,
+    ) -> Result<Self, Failure> {
         if !asked.listen.ip().is_loopback() {
             return Err(Failure::usage(format!(
                 "{} is open to other machines, and this door trusts its host",
@@ -60,7 +66,7 @@ impl Role {
             )
         })?;
         let address = listener.local_addr().context("a bound listener has an address")?;
-        let config = config(asked, &place, address)?;
+        let config = Config { stores: stores.clone(), ..config(asked, &place, address)? };
         let (upstream, outbox) = (config.upstream.to_string(), config.outbox.clone());
         let relay = Relay::open(config, clock, Arc::new(OsEntropy)).await.map_err(anyhow::Error::from)?;
         Ok(Self { upstream, outbox, relay, address, listener, operator, lock })
@@ -71,7 +77,11 @@ impl Role {
         let Self { relay, listener, operator, lock, .. } = self;
         tokio::join!(
             serve(Door::tcp(listener).with_bounds(bounds()), relay.callers(), stop.clone()),
-            serve(Door::unix(operator), relay::operator_router(&relay), stop.clone()),
+            serve(
+                Door::unix(operator).with_bounds(stopping(net::serve::Bounds::default())),
+                relay::operator_router(&relay),
+                stop.clone(),
+            ),
             relay.drain(stop.clone()),
         );
         relay.close().await;
@@ -87,8 +97,13 @@ impl Role {
 
 /// Callers of this host never prove who they are on the connection, and a host may have many agents.
 fn bounds() -> net::serve::Bounds {
-    let bounds = net::serve::Bounds::default();
+    let bounds = stopping(net::serve::Bounds::default());
     net::serve::Bounds { unauthenticated_per_address_max: bounds.connections_max, ..bounds }
+}
+
+/// A relay ends sooner than a broker: whatever is cut was stored before it was sent.
+fn stopping(bounds: net::serve::Bounds) -> net::serve::Bounds {
+    net::serve::Bounds { drain_timeout: limits::RELAY_STOP_TIMEOUT, ..bounds }
 }
 
 fn config(asked: &args::RelayServe, place: &Path, address: SocketAddr) -> Result<Config, Failure> {

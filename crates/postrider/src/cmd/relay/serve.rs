@@ -1,5 +1,6 @@
 //! `postrider relay serve`.
 
+use sqlite::Stores;
 use tokio_util::sync::CancellationToken;
 
 use super::door::socket;
@@ -9,13 +10,21 @@ use crate::cmd::Context;
 use crate::cmd::up::stop_on_signal;
 use crate::failure::{Exit, Failure};
 use crate::output::Form;
+use crate::stopped::{exit_after, stop_after_store};
 use crate::{args, home, journal};
 
 pub async fn run(asked: args::RelayServe, context: &Context) -> Result<Exit, Failure> {
     journal::start();
-    let role = Role::open(&asked, &context.home, clock()).await?;
+    let stores = Stores::default();
+    let ended = serve(asked, context, &stores).await;
+    exit_after(&stores, ended)
+}
+
+async fn serve(asked: args::RelayServe, context: &Context, stores: &Stores) -> Result<Exit, Failure> {
+    let role = Role::open(&asked, &context.home, clock(), stores).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
+    stop_after_store(stores, &stop);
     print_ready(&role, context)?;
     role.run(stop).await;
     Ok(Exit::Done)

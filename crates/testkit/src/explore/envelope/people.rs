@@ -64,7 +64,7 @@ impl Envelope {
                     });
                     edges.fault(Step::of("the operator retries: it was committed"), n);
                 }
-                Fenced::Retired => {
+                Fenced::Retired | Fenced::AnotherRequest => {
                     n.rows[FIRST] = Some(Row { outcome: Outcome::NotCommitted, ..first });
                     self.succeed(n, edges);
                 }

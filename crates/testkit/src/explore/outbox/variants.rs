@@ -107,7 +107,7 @@ pub(super) fn check_time_without_send_deadline(
     deliver_by: Option<Timestamp>,
     max_age: Duration,
 ) -> Result<(), ErrorCode> {
-    admission::check_time(now, None, deliver_by, max_age)
+    admission::check_time(now, now, None, deliver_by, max_age)
 }
 
 /// A message's own deadline is not looked at.
@@ -117,7 +117,7 @@ pub(super) fn check_time_without_deliver_by(
     _: Option<Timestamp>,
     max_age: Duration,
 ) -> Result<(), ErrorCode> {
-    admission::check_time(now, send_deadline, None, max_age)
+    admission::check_time(now, now, send_deadline, None, max_age)
 }
 
 /// A question about an id is answered whatever the words were.

@@ -81,7 +81,10 @@ impl<'stage> Writer<'stage> {
                     return Ok(());
                 }
                 // What a busy or half-started broker says: not taken by this call.
-                Ok(Answer { status: 429 | 503 | 507, .. }) => self.note(Outcome::Info, id)?,
+                Ok(answer @ Answer { status: 429 | 503 | 507, .. }) => {
+                    let outcome = if answer.denies_storage() { Outcome::Fail } else { Outcome::Info };
+                    self.note(outcome, id)?;
+                }
                 Ok(Answer { status, body }) => {
                     self.note(Outcome::Info, id)?;
                     self.stage

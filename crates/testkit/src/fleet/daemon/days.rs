@@ -2,7 +2,8 @@
 //!
 //! Days pass by a clock that lives ahead of the machine's. Meanwhile the daemon is killed and started again, and is
 //! never told of a network. At the end the age rules speak: a row that was never attempted has no age, one whose
-//! deliver-by passed is given up, and one first attempted before the outage is too old for the broker's memory.
+//! deliver-by passed is given up, one first attempted before the outage is too old to be tried again, and one that was
+//! taken before it is learnt.
 //!
 //! Invariants:
 //! - The broker remembers ids for seven days, the least there is, so that an outage can outlast it.
@@ -214,16 +215,19 @@ impl Run {
         Ok(())
     }
 
-    /// Rows of before: too old, and what nobody can know any more is called unknown, not tried again.
+    /// Rows of before. One that was never taken is too old to be tried again. The other was taken, and a broker that did
+    /// not run forgot nothing meanwhile, whatever the date is: it is learnt and not tried again.
     fn judge_attempted(&mut self) -> Result<(), FleetError> {
-        for (node, id) in [(&self.site.subject, UNREAD), (&self.site.witness, UNHEARD)] {
-            let dead = |row: &Value| row["status"] == "dead";
-            let row = await_row(node, id, CARRY_BOUND, "given up", dead)?;
-            if row["dead_reason"] == "max_age" {
-                self.outcome.aged += 1;
-            } else {
-                self.outcome.wrong.push(format!("{id}, attempted before the outage, ended as {row}"));
-            }
+        let unread =
+            await_row(&self.site.subject, UNREAD, CARRY_BOUND, "given up", |row| row["status"] == "dead")?;
+        if unread["dead_reason"] == "max_age" {
+            self.outcome.aged += 1;
+        } else {
+            self.outcome.wrong.push(format!("{UNREAD}, attempted before the outage, ended as {unread}"));
+        }
+        let unheard = await_row(&self.site.witness, UNHEARD, CARRY_BOUND, "at its end", is_over)?;
+        if unheard["status"] != "done" || !unheard["broker_message_id"].is_string() {
+            self.outcome.wrong.push(format!("{UNHEARD}, taken before the outage, ended as {unheard}"));
         }
         for (topic, right) in [(UNHEARD, 1), (UNREAD, 0)] {
             let times = of_topic(&self.site.witness, topic)?.len();

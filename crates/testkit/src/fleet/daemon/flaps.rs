@@ -172,12 +172,13 @@ impl Lane {
             }
             let id = format!("{}.{n}", self.topic);
             self.note(End::Invoke, &id)?;
-            let Answer { status, body } =
-                send(&mut self.door, &id, &format!("#{}", self.topic), &text_of(&id))?;
-            match status {
+            let answer = send(&mut self.door, &id, &format!("#{}", self.topic), &text_of(&id))?;
+            match answer.status {
                 200..=299 => self.note(End::Ok, &id)?,
+                // Seen all the same, it would be a message that nobody sent.
+                429 | 503 | 507 if answer.denies_storage() => self.note(End::Fail, &id)?,
                 429 | 503 | 507 => self.note(End::Info, &id)?,
-                _ => amiss.push(format!("refused: {id}: {status} {body}")),
+                _ => amiss.push(format!("refused: {id}: {}", answer.refusal())),
             }
             if n % BURST == BURST - 1 {
                 self.look_for(&id, told);

@@ -7,7 +7,7 @@ use crate::kills::closing::whole_log;
 use serde_json::{Value, json};
 
 /// The log of a topic, oldest first; empty while nobody posted to it.
-pub(super) fn of_topic(node: &Node, topic: &str) -> Result<Vec<Row>, FleetError> {
+pub(in crate::fleet) fn of_topic(node: &Node, topic: &str) -> Result<Vec<Row>, FleetError> {
     let question = json!({"what": "topic_history", "topic": topic});
     // A topic that nobody posted to does not exist, which is a refusal without messages.
     let answer = node.door().post("/v1/ask", &question)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 const ANSWER_BOUND: Duration = Duration::from_secs(60);
 
 /// A connection kept open.
-pub(super) struct Caller {
+pub(in crate::fleet) struct Caller {
     address: SocketAddr,
     headers: String,
     stream: Option<BufReader<TcpStream>>,
@@ -21,12 +21,18 @@ pub(super) struct Caller {
 
 impl Caller {
     /// `headers` are whole lines, sent with every request.
-    pub(super) fn new(address: SocketAddr, headers: String) -> Self {
+    pub(in crate::fleet) fn new(address: SocketAddr, headers: String) -> Self {
         Self { address, headers, stream: None }
     }
 
     /// Asks and reads the whole answer; after an error the connection is gone and the outcome unknown.
-    pub(super) fn ask(&mut self, method: &str, path: &str, more: &str, body: &Value) -> Result<Answer> {
+    pub(in crate::fleet) fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        more: &str,
+        body: &Value,
+    ) -> Result<Answer> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => {

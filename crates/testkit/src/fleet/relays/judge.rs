@@ -60,7 +60,7 @@ fn keys(rows: &[Value]) -> HashSet<String> {
 }
 
 /// The summaries of all progress records, in the order they were applied.
-fn applied(stage: &Stage) -> Result<Vec<String>, FleetError> {
+pub(super) fn applied(stage: &Stage) -> Result<Vec<String>, FleetError> {
     let (mut applied, mut after) = (Vec::new(), String::new());
     loop {
         let path = format!("/progress/?limit=1000{after}");

@@ -1,8 +1,7 @@
 //! Hub and relay as processes, by one settable clock.
 
-use super::Plan;
 use super::caller::Caller;
-use crate::bin::Home;
+use crate::bin::{Binary, Home};
 use crate::fleet::FleetError;
 use crate::fleet::servers::{Broker, Node, ready_line};
 use crate::kills::door::Answer;
@@ -18,8 +17,12 @@ use tempfile::TempDir;
 /// Everything that waits has gone, on a busy machine.
 const DRAIN_BOUND: Duration = Duration::from_secs(180);
 
-/// What the relay's own record of a key must not be: written apart from its effect.
-const PLANTED: &str = "bug:ledger.idem_own_transaction";
+/// What is wrong with each of the two.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StageFaults {
+    pub(super) hub: Vec<String>,
+    pub(super) relay: Vec<String>,
+}
 
 pub(super) struct Stage {
     pub hub: Broker,
@@ -28,7 +31,8 @@ pub(super) struct Stage {
     pub local_token: String,
     hub_token: String,
     home: Home,
-    faults: Vec<String>,
+    faults: StageFaults,
+    token_file: PathBuf,
     relay_args: Vec<String>,
     clock: PathBuf,
     files: TempDir,
@@ -36,17 +40,17 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn open(plan: &Plan) -> Result<Self, FleetError> {
+    pub(super) fn open(binary: &Binary, mut faults: StageFaults) -> Result<Self, FleetError> {
         let files = TempDir::new()?;
         let clock = files.path().join("clock");
         std::fs::write(&clock, "0")?;
         let ahead = format!("clock:{}", clock.display());
-        let mut faults = vec![ahead.clone()];
-        faults.extend(plan.planted.then(|| PLANTED.to_owned()));
+        faults.hub.push(ahead.clone());
+        faults.relay.push(ahead);
         let store = format!("sqlite:{}", files.path().join("ledger.db").display());
         let budget = ["--store", &store, "--limit-member", "100000", "--limit-mesh", "100000"];
-        let hub = Broker::start(&plan.binary, &budget.map(str::to_owned), &faults)?;
-        let node = Node::join(&plan.binary, "starter", hub.owner_invite.as_deref().unwrap_or_default())?;
+        let hub = Broker::start(binary, &budget.map(str::to_owned), &faults.hub)?;
+        let node = Node::join(binary, "starter", hub.owner_invite.as_deref().unwrap_or_default())?;
         let hub_token = node.quiet(&["token", "create", "--as", "relay", "--scope", "hub"])?;
         let token_file = files.path().join("token");
         std::fs::write(&token_file, &hub_token)?;
@@ -62,8 +66,8 @@ impl Stage {
             "--drain-rate=5000".to_owned(),
             "--answer-timeout=5".to_owned(),
         ];
-        let home = Home::new(plan.binary.clone())?;
-        let relay = live(&home, &relay_args, &ahead)?;
+        let home = Home::new(binary.clone())?;
+        let relay = live(&home, &relay_args, &faults.relay)?;
         let local_token = std::fs::read_to_string(home.path().join("relay").join("token"))?;
         Ok(Self {
             hub,
@@ -73,6 +77,7 @@ impl Stage {
             hub_token,
             home,
             faults,
+            token_file,
             relay_args,
             clock,
             files,
@@ -81,11 +86,11 @@ impl Stage {
     }
 
     pub(super) fn start_hub(&mut self) -> Result<(), FleetError> {
-        self.hub.restart(&self.faults)
+        self.hub.restart(&self.faults.hub)
     }
 
     pub(super) fn start_relay(&mut self) -> Result<(), FleetError> {
-        self.relay = live(&self.home, &self.relay_args, &self.faults[0])?;
+        self.relay = live(&self.home, &self.relay_args, &self.faults.relay)?;
         Ok(())
     }
 
@@ -113,6 +118,47 @@ impl Stage {
         Ok(())
     }
 
+    /// One replay, with the token that the relay has; its exit code.
+    pub(super) fn replay_once(&self) -> Result<Option<i32>, FleetError> {
+        let token = format!("--upstream-token-file={}", self.token_file.display());
+        let args = ["relay", "outbox", "replay", "--json", "--timeout", "20", &token];
+        Ok(self.home.cli(&args)?.code())
+    }
+
+    /// From now on the hub refuses the relay's credential.
+    pub(super) fn break_token(&self) -> Result<(), FleetError> {
+        Ok(std::fs::write(&self.token_file, "a-credential-that-nobody-gave")?)
+    }
+
+    /// From the relay's next start on the hub takes its credential again.
+    pub(super) fn mend_token(&self) -> Result<(), FleetError> {
+        Ok(std::fs::write(&self.token_file, &self.hub_token)?)
+    }
+
+    pub(super) fn status(&self) -> Result<Value, FleetError> {
+        let status = self.home.cli(&["relay", "outbox", "status", "--json"])?.done();
+        Ok(status.json().into_iter().next().unwrap_or_default())
+    }
+
+    /// The state of the envelope of `key`; nothing when there is none.
+    pub(super) fn inspect(&self, key: &str) -> Result<Option<String>, FleetError> {
+        let found = self.home.cli(&["relay", "outbox", "inspect", key, "--json"])?;
+        if found.code() == Some(0) {
+            return Ok(found.json().first().and_then(|row| row["status"].as_str().map(str::to_owned)));
+        }
+        if found.stdout.contains("not_found") || found.stderr.contains("not_found") {
+            return Ok(None);
+        }
+        Err(FleetError::Unreadable { asked: format!("inspect {key}"), answered: found.stderr })
+    }
+
+    /// A caller of the relay in one session.
+    pub(super) fn caller(&self, session: &str) -> Caller {
+        let token = &self.local_token;
+        let headers = format!("statehub-relay-token: {token}\r\nstatehub-session: {session}\r\n");
+        Caller::new(self.relay_address, headers)
+    }
+
     /// Envelopes of one state, as the operator lists them.
     pub(super) fn listed(&self, status: &str) -> Result<Vec<Value>, FleetError> {
         let args = ["relay", "outbox", "list", "--json", "--limit", "1000", "--status", status];
@@ -122,8 +168,19 @@ impl Stage {
 
     /// A request to the hub itself.
     pub(super) fn at_hub(&self, method: &str, path: &str, body: &Value) -> Result<Answer, FleetError> {
+        self.at_hub_with(method, path, "", body)
+    }
+
+    /// The same with whole header lines.
+    pub(super) fn at_hub_with(
+        &self,
+        method: &str,
+        path: &str,
+        more: &str,
+        body: &Value,
+    ) -> Result<Answer, FleetError> {
         let headers = format!("authorization: Bearer {}\r\n", self.hub_token);
-        Ok(Caller::new(self.hub.address, headers).ask(method, &format!("/hub{path}"), "", body)?)
+        Ok(Caller::new(self.hub.address, headers).ask(method, &format!("/hub{path}"), more, body)?)
     }
 
     /// A request through the relay.
@@ -138,9 +195,9 @@ impl Stage {
     }
 }
 
-fn live(home: &Home, args: &[String], clock: &str) -> Result<Process, FleetError> {
+fn live(home: &Home, args: &[String], faults: &[String]) -> Result<Process, FleetError> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let process = home.spawn(&args, &[clock.to_owned()])?;
+    let process = home.spawn(&args, faults)?;
     ready_line(&process)?;
     Ok(process)
 }

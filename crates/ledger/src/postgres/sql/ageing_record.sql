@@ -1,0 +1,1 @@
+SELECT borne_out_at, reached_at, doubted_since, doubted_least FROM ageing FOR UPDATE

@@ -1,0 +1,1 @@
+UPDATE node SET redelivered_upto = $2 WHERE number = $1

@@ -1,0 +1,1 @@
+SELECT order_key, tag FROM envelope_left WHERE scope = :scope

@@ -1,0 +1,1 @@
+SELECT 1 FROM inbox WHERE seq > :seq LIMIT 1

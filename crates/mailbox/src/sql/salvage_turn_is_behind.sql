@@ -1,0 +1,1 @@
+SELECT 1 FROM turn WHERE seq > :seq LIMIT 1

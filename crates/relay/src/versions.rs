@@ -1,0 +1,126 @@
+//! The versions of resources: what an answer says of them, and which writes may rest on them.
+//!
+//! - A tag belongs to a resource, not to a path: every name of the resource shows and changes the same one.
+//! - A refused condition means that the tag is old; it is dropped, so that it refuses nothing else.
+//! - A batch changes many resources: the versions its answer names are theirs, and without them all of its kind are
+//!   unknown.
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
+use http::header::ETAG;
+use http::{HeaderValue, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use mailbox::relay::LeftVersion;
+use model::limits;
+use model::route_class::{NormalPath, OrderKey};
+use sqlite::fault;
+use wire::relay::versions_of;
+
+use crate::relay::Shared;
+
+/// A bug that proofs plant: a tag belongs to the path it was seen at, and stays whatever a write is answered.
+const TAGS_BY_PATH: &str = "relay.tags_by_path";
+
+/// The name under which a tag is kept.
+pub(crate) fn tag_key(resource: &OrderKey, path: &str) -> OrderKey {
+    if fault::bug(TAGS_BY_PATH) {
+        let path = NormalPath::parse(path).map(|path| path.to_string()).unwrap_or_default();
+        return OrderKey::new("path", &path);
+    }
+    resource.clone()
+}
+
+/// Keeps the tag of what passed, and tells what was kept.
+pub(crate) fn saw(
+    shared: &Shared,
+    resource: &OrderKey,
+    path: &str,
+    tag: Option<&HeaderValue>,
+) -> Option<LeftVersion> {
+    let tag = tag?.to_str().ok()?;
+    if resource.is_barrier()
+        || tag.len() > limits::RELAY_SOURCE_BYTES_MAX
+        || model::secrets::looks_secret(tag)
+    {
+        return None;
+    }
+    let seen = LeftVersion { order_key: tag_key(resource, path), tag: tag.to_owned() };
+    shared.tags.saw(seen.order_key.clone(), seen.tag.clone());
+    Some(seen)
+}
+
+/// A write to `resource` was answered with success: what it left is kept, and what was known before is not.
+pub(crate) fn changed(
+    shared: &Shared,
+    resource: &OrderKey,
+    path: &str,
+    tag: Option<&HeaderValue>,
+    batch: Option<&[u8]>,
+) -> Vec<LeftVersion> {
+    if fault::bug(TAGS_BY_PATH) {
+        saw(shared, resource, path, tag);
+        return Vec::new();
+    }
+    let of_batch = batch.map(|said| of_batch(resource, said)).unwrap_or_default();
+    if of_batch.is_empty() {
+        shared.tags.forget(resource);
+        return saw(shared, resource, path, tag).into_iter().collect();
+    }
+    for left in &of_batch {
+        shared.tags.saw(left.order_key.clone(), left.tag.clone());
+    }
+    of_batch
+}
+
+/// A write to `resource` found another state than it was asked on.
+pub(crate) fn clashed(shared: &Shared, resource: &OrderKey) {
+    if !fault::bug(TAGS_BY_PATH) {
+        shared.tags.forget(resource);
+    }
+}
+
+/// The versions that an answer about a batch names.
+pub(crate) fn of_batch(resource: &OrderKey, said: &[u8]) -> Vec<LeftVersion> {
+    let said = serde_json::from_slice(said).unwrap_or_default();
+    let versions = versions_of(&said).into_iter();
+    versions.map(|(id, tag)| LeftVersion { order_key: OrderKey::new(resource.scope(), &id), tag }).collect()
+}
+
+/// Whether an answer speaks of a version that is not there any more.
+pub(crate) const fn is_clash(status: u16) -> bool {
+    matches!(status, 409 | 412)
+}
+
+/// Reads the answer to a batch before it is passed on: the next write rests on it. One that is too large passes unread.
+pub(crate) async fn read_batch(answer: Response<Incoming>) -> (Response<Body>, Option<Bytes>) {
+    let (parts, mut body) = answer.into_parts();
+    let mut read = BytesMut::new();
+    let mut is_whole = false;
+    let reading = async {
+        while read.len() <= limits::RELAY_BATCH_ANSWER_BYTES_MAX {
+            match body.frame().await {
+                Some(Ok(frame)) => read.extend_from_slice(frame.data_ref().map_or(&[][..], |data| &data[..])),
+                Some(Err(_)) => return,
+                None => {
+                    is_whole = true;
+                    return;
+                }
+            }
+        }
+    };
+    // One that stalls passes as far as it came, with the rest behind it.
+    let _ = tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await;
+    let read = read.freeze();
+    if is_whole {
+        return (Response::from_parts(parts, Body::from(read.clone())), Some(read));
+    }
+    let rest = stream::once(std::future::ready(Ok(read))).chain(body.into_data_stream());
+    (Response::from_parts(parts, Body::from_stream(rest)), None)
+}
+
+/// The tag of an answer.
+pub(crate) fn tag_of<B>(answer: &Response<B>) -> Option<&HeaderValue> {
+    answer.headers().get(ETAG)
+}

@@ -1,0 +1,203 @@
+//! A key that was used at the upstream for another request: in no order of outage, direct use and replay does its
+//! envelope end as done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use model::{Timestamp, limits};
+use net::client::Target;
+use serde_json::{Value, json};
+use testkit::ManualClock;
+
+use crate::stage::{Stage, Told};
+use crate::upstream::{Fault, KeyAnswers, Upstream};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+async fn explained(stage: &Stage, id: &str) -> Value {
+    stage.operate(Method::GET, &format!("/explain/{id}"), "").await.body["found"].clone()
+}
+
+/// The envelope of `key` clashes with another request that has the key, and everything that is said of it says so.
+async fn is_said_to_clash(stage: &Stage, key: &str) {
+    let row = stage.until(key, "conflict").await;
+    assert_eq!(
+        (&row["outcome"], &row["response_code"]),
+        (&json!("not_committed"), &json!("idempotency_key_reused"))
+    );
+    let found = explained(stage, key).await;
+    assert_eq!((&found["verdict"], &found["needs_person"]), (&json!("conflict"), &json!(true)));
+    assert_eq!(found["sentence"], "conflict: its key was used at the upstream for another request");
+    assert_eq!(stage.status().await["done"], 0);
+}
+
+#[tokio::test]
+async fn a_key_that_another_request_took_during_an_outage_ends_as_conflict_for_every_class_of_route() {
+    for (method, path) in
+        [(Method::POST, "/progress/"), (Method::PATCH, "/tasks/1"), (Method::PATCH, "/messages/m1/read")]
+    {
+        let stage = Stage::open().await;
+        stage.upstream.leave().await;
+        let headers = [("idempotency-key", "k")];
+        assert_eq!(stage.call(method.clone(), path, &headers, r#"{"n":"mine"}"#).await.status, 202);
+        assert_eq!(stage.upstream.direct(method.as_str(), path, "k", &json!({"n": "theirs"})), 201);
+        stage.upstream.come_back().await;
+        stage.drained().await;
+        is_said_to_clash(&stage, "k").await;
+        assert_eq!(stage.upstream.applied("k"), 1, "{path}: the other request alone");
+        assert_eq!(stage.upstream.record(path.trim_end_matches('/')), Some(json!({"n": "theirs"})), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_another_request_took_after_a_lost_attempt_ends_as_conflict() {
+    let stage = Stage::open().await;
+    stage.upstream.set(Fault::Hold);
+    let told = stage.post("/progress/", "k", r#"{"n":"mine"}"#).await;
+    assert_eq!((told.status, told.body["outcome"].as_str()), (202, Some("unknown")));
+    assert_eq!(stage.upstream.direct("POST", "/progress/", "k", &json!({"n": "theirs"})), 201);
+    stage.upstream.come_back().await;
+    stage.drained().await;
+    is_said_to_clash(&stage, "k").await;
+    assert!(stage.upstream.release().iter().all(|status| *status == 409), "a late copy finds the key taken");
+}
+
+#[tokio::test]
+async fn an_attempt_that_was_committed_is_done_although_it_was_withdrawn_or_refused_later() {
+    let stage = Stage::open().await;
+    stage.upstream.set(Fault::CutAfter);
+    let told = stage.post("/progress/", "k", r#"{"n":"mine"}"#).await;
+    cancel(&stage, &told).await;
+    stage.upstream.come_back().await;
+    stage.drained().await;
+    stage.until("k", "done").await;
+}
+
+async fn cancel(stage: &Stage, told: &Told) -> Told {
+    let id = told.body["envelope_id"].as_str().unwrap();
+    stage.upstream.leave().await;
+    loop {
+        let told = stage.operate(Method::POST, &format!("/envelopes/{id}/cancel"), "{}").await;
+        if told.code() != "row_inflight" {
+            return told;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A lost attempt, the key used directly, and then a person who withdraws the write.
+async fn withdrawn(key_answers: KeyAnswers) -> Value {
+    let stage = Stage::open().await;
+    stage.upstream.books.lock().unwrap().key_answers = key_answers;
+    stage.upstream.set(Fault::Hold);
+    let told = stage.post("/progress/", "k", r#"{"n":"mine"}"#).await;
+    assert_eq!(cancel(&stage, &told).await.body["did"], "cancelling");
+    assert_eq!(stage.upstream.direct("POST", "/progress/", "k", &json!({"n": "theirs"})), 201);
+    stage.upstream.come_back().await;
+    stage.drained().await;
+    stage.envelope("k").await.unwrap()
+}
+
+#[tokio::test]
+async fn a_withdrawn_write_is_not_done_because_another_request_has_its_key() {
+    let row = withdrawn(KeyAnswers::WithFingerprint).await;
+    assert_eq!((&row["status"], &row["outcome"]), (&json!("cancelled"), &json!("not_committed")));
+    // An upstream that does not name the request cannot settle it.
+    let row = withdrawn(KeyAnswers::StateAlone).await;
+    assert_eq!((&row["status"], &row["outcome"]), (&json!("cancelled"), &json!("unknown")));
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_name_the_request_of_a_key_is_believed_when_it_refuses_the_write_for_it() {
+    let stage = Stage::open().await;
+    stage.upstream.books.lock().unwrap().key_answers = KeyAnswers::StateAlone;
+    stage.upstream.leave().await;
+    stage.post("/progress/", "k", r#"{"n":"mine"}"#).await;
+    stage.upstream.direct("POST", "/progress/", "k", &json!({"n": "theirs"}));
+    stage.upstream.come_back().await;
+    stage.drained().await;
+    is_said_to_clash(&stage, "k").await;
+}
+
+#[tokio::test]
+async fn the_exact_duplicate_of_the_request_that_has_a_key_gets_its_answer_also_after_a_live_409() {
+    let stage = Stage::open().await;
+    assert_eq!(stage.upstream.direct("POST", "/progress/", "k", &json!({"n": "first"})), 201);
+    let other = stage.post("/progress/", "k", r#"{"n":"other"}"#).await;
+    assert_eq!((other.status, other.code()), (409, "idempotency_key_reused"));
+    assert_eq!(other.header("statehub-relay"), "forwarded");
+    // At once, and also when the key was asked about.
+    for _ in 0..2 {
+        let copy = stage.post("/progress/", "k", r#"{"n":"first"}"#).await;
+        assert_eq!((copy.status, &copy.body["replayed"]), (201, &json!(true)), "{copy:?}");
+        stage.drained().await;
+    }
+    assert_eq!(stage.upstream.applied("k"), 1);
+}
+
+#[tokio::test]
+async fn the_exact_duplicate_gets_its_answer_while_a_conflict_over_its_key_is_kept() {
+    let stage = Stage::open().await;
+    stage.upstream.leave().await;
+    stage.post("/progress/", "k", r#"{"n":"mine"}"#).await;
+    stage.upstream.direct("POST", "/progress/", "k", &json!({"n": "theirs"}));
+    stage.upstream.come_back().await;
+    stage.drained().await;
+    is_said_to_clash(&stage, "k").await;
+    let copy = stage.post("/progress/", "k", r#"{"n":"theirs"}"#).await;
+    assert_eq!((copy.status, &copy.body["replayed"]), (201, &json!(true)), "{copy:?}");
+    let mine = stage.post("/progress/", "k", r#"{"n":"mine"}"#).await;
+    assert_eq!((mine.status, mine.code()), (409, "idempotency_key_reused"));
+}
+
+/// By a clock of its own, so that days pass for relay and upstream.
+async fn aging() -> (Stage, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_800_000_000_000_000)));
+    let upstream = Upstream::start().await;
+    upstream.by(clock.clone());
+    let target = Target::of_url(&format!("http://{}", upstream.address)).unwrap();
+    let stage = Stage::before(upstream, target, clock.clone(), |_| {}).await;
+    // The relay learns the upstream's time.
+    stage.replay().await;
+    (stage, clock)
+}
+
+#[tokio::test]
+async fn a_key_that_the_relay_forgot_and_the_upstream_did_not_ends_as_conflict() {
+    let (stage, clock) = aging().await;
+    assert_eq!(stage.post("/progress/", "k", r#"{"n":"first"}"#).await.status, 201);
+    clock.advance(limits::RELAY_DONE_KEPT + DAY);
+    stage.replay().await;
+    let forgotten = async {
+        while stage.envelope("k").await.is_some() {
+            stage.replay().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(crate::stage::PATIENCE, forgotten).await.unwrap();
+    stage.upstream.leave().await;
+    assert_eq!(stage.post("/progress/", "k", r#"{"n":"second"}"#).await.status, 202);
+    stage.upstream.come_back().await;
+    stage.drained().await;
+    is_said_to_clash(&stage, "k").await;
+}
+
+#[tokio::test]
+async fn a_write_past_its_age_is_a_conflict_while_another_request_must_have_come_before_it_was_forgotten() {
+    for (used_after, outcome) in [(1, "not_committed"), (15, "unknown")] {
+        let (stage, clock) = aging().await;
+        stage.upstream.set(Fault::Hold);
+        let told = stage.post("/progress/", "k", r#"{"n":"mine"}"#).await;
+        assert_eq!(told.body["outcome"], "unknown");
+        stage.upstream.leave().await;
+        clock.advance(DAY * used_after);
+        stage.upstream.direct("POST", "/progress/", "k", &json!({"n": "theirs"}));
+        clock.advance(DAY * (16 - used_after));
+        stage.upstream.come_back().await;
+        stage.drained().await;
+        let row = stage.envelope("k").await.unwrap();
+        let status = if outcome == "unknown" { "expired" } else { "conflict" };
+        assert_eq!((&row["status"], &row["outcome"]), (&json!(status), &json!(outcome)), "{used_after}");
+    }
+}
