@@ -239,6 +239,8 @@ macro_rules! conformance {
                 a_jump_ahead_is_told_and_a_clock_that_keeps_its_word_for_a_day_is_believed
                 restarts_under_a_clock_that_is_ahead_bear_nothing_out
                 a_copy_is_judged_by_what_may_be_forgotten_and_not_by_a_clock_that_is_ahead
+                a_date_that_was_believed_and_set_right_refuses_what_was_forgotten_and_nothing_fresh
+                what_is_stored_under_a_clock_that_stands_behind_keeps_its_time_when_it_is_set_right
             ]
             webhook [
                 a_pushed_member_has_what_its_endpoint_took

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use model::admission::{Known, KnownState};
+use model::ageing::ForgottenUpto;
 use model::outbox::BrokerReceipt;
 use model::{
     ClientMessageId, Entropy, MemberId, MemberName, MessageId, NodeKey, NodeName, Timestamp, To, TopicName,
@@ -80,8 +81,7 @@ pub(crate) struct NodeFacts {
 #[derive(Clone)]
 pub(crate) struct Desk {
     pub now: Timestamp,
-    /// The instant up to which ids may be forgotten.
-    pub forgotten_upto: Timestamp,
+    pub forgotten: ForgottenUpto,
     pub policies: Policies,
     pub nodes: HashMap<NodeName, NodeFacts>,
     pub by_id: HashMap<MemberId, MemberFacts>,
@@ -230,7 +230,7 @@ impl Desk {
         let mentions = message.mentions.iter().map(|name| self.by_name.get(name).copied()).collect();
         Facts {
             now: self.now,
-            forgotten_upto: self.forgotten_upto,
+            forgotten: self.forgotten,
             policies: self.policies,
             speaker,
             sender,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::Timestamp;
+use model::ageing::ForgottenUpto;
 use model::hub::{
     Change, Held, Judged, KeyAnswer, KeyVerdict, Precondition, RecordId, RecordKind, Standing, is_too_old,
     judge, key_status, look_up,
@@ -24,6 +25,12 @@ pub(crate) struct Put {
     pub made: bool,
 }
 
+/// Whether the record of an earlier copy may be forgotten.
+fn is_old_copy(created_at: Option<Timestamp>, forgotten: &ForgottenUpto) -> bool {
+    is_too_old(created_at, forgotten.borne_out)
+        || created_at.is_some_and(|created_at| forgotten.has_key(created_at))
+}
+
 /// A key's row, written with its effect.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyRow {
@@ -33,18 +40,18 @@ pub(crate) struct KeyRow {
     pub at: Timestamp,
 }
 
-/// What the key alone says of a write, if anything. Keys may be forgotten up to `forgotten_upto`.
+/// What the key alone says of a write, if anything.
 pub(crate) fn settled(
     known: Option<HubKnown>,
     key: &HubKey,
-    forgotten_upto: Timestamp,
+    forgotten: &ForgottenUpto,
 ) -> Option<HubOutcome> {
     let verdict = look_up(known.as_ref().map(HubKnown::known).as_ref(), &key.fingerprint);
     match (verdict, known) {
         (KeyVerdict::Replay, Some(HubKnown::Stored { answer, .. })) => Some(HubOutcome::Replayed(answer)),
         (KeyVerdict::Retired, _) => Some(HubOutcome::Refused(HubRefusal::KeyRetired)),
         (KeyVerdict::Reused | KeyVerdict::Replay, _) => Some(HubOutcome::Refused(HubRefusal::KeyReused)),
-        (KeyVerdict::Fresh, _) if is_too_old(key.created_at, forgotten_upto) && !planted(HUB_NO_AGE) => {
+        (KeyVerdict::Fresh, _) if is_old_copy(key.created_at, forgotten) && !planted(HUB_NO_AGE) => {
             Some(HubOutcome::Refused(HubRefusal::KeyExpired))
         }
         (KeyVerdict::Fresh, _) => None,
@@ -141,7 +148,11 @@ pub(crate) fn asked(
     known: Option<HubKnown>,
     created_at: Option<Timestamp>,
     now: Timestamp,
+    forgotten: &ForgottenUpto,
 ) -> (HubKeyStatus, bool) {
+    if known.is_none() && created_at.is_some_and(|created_at| forgotten.has_key(created_at)) {
+        return (HubKeyStatus::Unknown, false);
+    }
     match (key_status(known.as_ref().map(HubKnown::known).as_ref(), created_at, now), known) {
         (KeyAnswer::Committed, Some(known)) => (HubKeyStatus::Committed(known), false),
         (KeyAnswer::Retired, _) => (HubKeyStatus::Retired, false),

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::ageing::ForgottenUpto;
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
@@ -43,9 +44,8 @@ pub trait Ledger: Send + Sync {
     /// passed, and nothing else.
     async fn look_at_clock(&self) -> Result<ClockLook, StorageError>;
 
-    /// The instant up to which ids may be forgotten by now, at `now` of the store's clock: a copy that began earlier
-    /// than a window before it is refused.
-    fn may_be_forgotten_upto(&self, now: Timestamp) -> Timestamp;
+    /// Which ids may be forgotten by now, at `now` of the store's clock.
+    fn forgotten_upto(&self, now: Timestamp) -> ForgottenUpto;
 
     /// Settings under which what was acknowledged may be lost although the store's own disk has it. A file has none.
     async fn durability(&self) -> Result<Vec<DurabilityWarning>, StorageError> {

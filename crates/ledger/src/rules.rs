@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::admission::{
     self, Fence, Known, KnownState, LookUp, StatusAnswer, check_time, days_long, look_up, message_status,
 };
+use model::ageing::ForgottenUpto;
 use model::outbox::{DedupeWindow, max_age};
 use model::receipt::rise;
 use model::{
@@ -72,8 +73,7 @@ pub(crate) enum Destination {
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub now: Timestamp,
-    /// The instant up to which ids may be forgotten.
-    pub forgotten_upto: Timestamp,
+    pub forgotten: ForgottenUpto,
     pub policies: Policies,
     pub speaker: Speaker,
     pub sender: Option<MemberFacts>,
@@ -119,7 +119,7 @@ pub(crate) fn judge(message: &Submission, facts: &Facts) -> Result<Plan, Refusal
     let sender = judge_sender(facts.sender, facts.speaker)?;
     let age_max = max_age(facts.policies.dedupe);
     let send_deadline = message.send_deadline.filter(|_| !planted(NO_SEND_DEADLINE));
-    check_time(facts.now, facts.forgotten_upto, send_deadline, message.deliver_by, age_max)
+    check_time(facts.now, &facts.forgotten, send_deadline, message.deliver_by, age_max)
         .map_err(Refusal::plain)?;
     let target = judge_destination(message, facts)?;
     let mentioned = judge_mentions(&message.mentions, &facts.mentions)?;
@@ -224,11 +224,21 @@ pub(crate) fn pair(one: i64, other: i64) -> (i64, i64) {
     (one.min(other), one.max(other))
 }
 
-/// When an id first seen at `at` may be forgotten.
-pub(crate) fn forgotten_at(at: Timestamp, window: DedupeWindow) -> Option<Timestamp> {
-    match window {
-        DedupeWindow::Days(days) => Some(at + days_long(days)),
-        DedupeWindow::Permanent => None,
+/// How long ids are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdRetention {
+    pub window: DedupeWindow,
+    /// Ages are counted from here at the earliest: a clock that stands behind is set right some day.
+    pub counted_from: Timestamp,
+}
+
+impl IdRetention {
+    /// When an id first seen at `at` may be forgotten, as the stores keep it.
+    pub fn until(self, at: Timestamp) -> Option<i64> {
+        match self.window {
+            DedupeWindow::Days(days) => Some((at.max(self.counted_from) + days_long(days)).as_micros()),
+            DedupeWindow::Permanent => None,
+        }
     }
 }
 
@@ -238,7 +248,11 @@ pub(crate) fn status_of(
     question: &StatusQuestion,
     window: DedupeWindow,
     now: Timestamp,
+    forgotten: &ForgottenUpto,
 ) -> StatusAnswer {
+    if known.is_none() && forgotten.has_id(question.first_attempt_at) {
+        return StatusAnswer::Unknown;
+    }
     let asked = match known {
         Some(known) if planted(NO_FINGERPRINT) => known.fingerprint,
         Some(_) | None => question.fingerprint,

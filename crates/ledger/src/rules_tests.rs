@@ -1,4 +1,5 @@
 use model::admission::KnownState;
+use model::ageing::ForgottenUpto;
 use model::outbox::{BrokerReceipt, DedupeWindow};
 use model::{ConversationId, To};
 
@@ -45,7 +46,7 @@ fn facts(destination: Destination) -> Facts {
     };
     Facts {
         now: NOW,
-        forgotten_upto: NOW,
+        forgotten: ForgottenUpto::at(NOW),
         policies,
         speaker: Speaker::Node(5),
         sender: Some(member(1, Some(5))),

@@ -6,6 +6,9 @@
 //! - What the wall clock stands ahead of that is in doubt: a wrong date, or time in which no process ran. It is
 //!   believed once it has stood so for [`CLOCK_DOUBT`] of running time, and only the least of it.
 //! - The record is durable. A restart bears nothing out and takes nothing back.
+//! - A clock may also stand behind and be set right later. What is stored meanwhile is kept for its time counted from the
+//!   latest instant ever borne out.
+//! - What was forgotten is recorded, so that a late copy of it is refused after the clock was set back.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +16,17 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::Malformed;
-use crate::limits::{CLOCK_DOUBT, CLOCK_STEP_MAX};
+use crate::limits::{CLOCK_DOUBT, CLOCK_STEP_MAX, FIRST_ATTEMPT_ERROR_MAX};
+use crate::outbox::{DedupeWindow, max_age};
+
+const BEFORE_ALL: Timestamp = Timestamp::from_micros(i64::MIN);
 
 /// What a store has seen of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgeingRecord {
     /// The wall clock as far as it is borne out.
     pub borne_out: Timestamp,
-    /// The latest instant that [`AgeingRecord::borne_out`] ever was: up to here ids may be forgotten already.
+    /// The latest instant that [`AgeingRecord::borne_out`] ever was.
     pub reached: Timestamp,
     /// Set while the wall clock stands ahead of what is borne out.
     pub doubt: Option<ClockDoubt>,
@@ -64,6 +70,86 @@ impl AgeingRecord {
 
     fn at(self, borne_out: Timestamp, doubt: Option<ClockDoubt>) -> Self {
         Self { borne_out, reached: self.reached.max(borne_out), doubt }
+    }
+}
+
+/// What a store has forgotten by age, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForgottenRecord {
+    /// The newest instant at which the first copy of a forgotten id may have been made.
+    pub ids_begun_at: Timestamp,
+    /// The latest send deadline that a copy of a forgotten id may have.
+    pub ids_deadline_at: Timestamp,
+    /// [`ForgottenRecord::ids_begun_at`] for the hub's keys.
+    pub keys_begun_at: Timestamp,
+}
+
+impl ForgottenRecord {
+    /// The record of a store that has forgotten nothing.
+    pub const EMPTY: Self =
+        Self { ids_begun_at: BEFORE_ALL, ids_deadline_at: BEFORE_ALL, keys_begun_at: BEFORE_ALL };
+
+    /// With an id that was first seen at `seen_at` and kept until `expires_at`. The mesh may have changed its window
+    /// meanwhile, so the id's own tells which deadlines its copies have.
+    #[must_use]
+    pub fn with_id(self, seen_at: Timestamp, expires_at: Timestamp) -> Self {
+        let days = expires_at.since(seen_at).as_secs().div_ceil(24 * 3_600);
+        let window = DedupeWindow::Days(u32::try_from(days).unwrap_or(u32::MAX / 24));
+        let begun_at = seen_at + FIRST_ATTEMPT_ERROR_MAX;
+        Self {
+            ids_begun_at: self.ids_begun_at.max(begun_at),
+            ids_deadline_at: self.ids_deadline_at.max(begun_at + max_age(window)),
+            ..self
+        }
+    }
+
+    /// With a key that was first used at `seen_at`.
+    #[must_use]
+    pub fn with_key(self, seen_at: Timestamp) -> Self {
+        Self { keys_begun_at: self.keys_begun_at.max(seen_at + FIRST_ATTEMPT_ERROR_MAX), ..self }
+    }
+
+    /// With what another record has.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            ids_begun_at: self.ids_begun_at.max(other.ids_begun_at),
+            ids_deadline_at: self.ids_deadline_at.max(other.ids_deadline_at),
+            keys_begun_at: self.keys_begun_at.max(other.keys_begun_at),
+        }
+    }
+}
+
+/// Which ids and keys a store may have forgotten by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForgottenUpto {
+    /// What ends by age, ends by this instant.
+    pub borne_out: Timestamp,
+    /// What was forgotten before.
+    pub record: ForgottenRecord,
+}
+
+impl ForgottenUpto {
+    /// Of a store that has forgotten nothing yet.
+    pub fn at(borne_out: Timestamp) -> Self {
+        Self { borne_out, record: ForgottenRecord::EMPTY }
+    }
+
+    /// Whether the id of a copy with this send deadline may be forgotten.
+    pub fn has_copy(&self, send_deadline: Timestamp, max_age: Duration) -> bool {
+        self.borne_out >= send_deadline
+            || self.record.ids_deadline_at >= send_deadline
+            || self.record.ids_begun_at + max_age >= send_deadline
+    }
+
+    /// Whether an id that was first tried at `begun_at` was forgotten.
+    pub fn has_id(&self, begun_at: Timestamp) -> bool {
+        self.record.ids_begun_at >= begun_at
+    }
+
+    /// Whether a key whose request was first made at `begun_at` was forgotten.
+    pub fn has_key(&self, begun_at: Timestamp) -> bool {
+        self.record.keys_begun_at >= begun_at
     }
 }
 
@@ -136,6 +222,26 @@ mod tests {
         fn behind(&self) -> Duration {
             self.true_time.since(self.record.borne_out)
         }
+    }
+
+    #[test]
+    fn a_forgotten_id_covers_its_copies_under_any_window_and_nothing_that_began_later() {
+        let (seen, later) = (START + DAY, START + DAY + FIRST_ATTEMPT_ERROR_MAX * 2);
+        let window = |days| max_age(DedupeWindow::Days(days));
+        for (kept, promised, now) in [(7, 7, 7), (365, 365, 365), (365, 365, 7), (7, 365, 365), (30, 30, 90)]
+        {
+            let record = ForgottenRecord::EMPTY.with_id(seen, seen + DAY * kept).with_key(seen);
+            // Wherever the clock is set to.
+            let forgotten = ForgottenUpto { borne_out: START, record };
+            let case = format!("kept {kept}, promised {promised}, now {now}");
+            let shrunk = now < promised;
+            assert!(forgotten.has_copy(seen + window(promised), window(now)), "{case}");
+            assert!(forgotten.has_id(seen) && forgotten.has_key(seen), "{case}");
+            assert!(!forgotten.has_id(later) && !forgotten.has_key(later), "{case}");
+            assert_eq!(forgotten.has_copy(later + window(now), window(now)), shrunk, "{case}");
+        }
+        let nothing = ForgottenUpto::at(START);
+        assert!(!nothing.has_copy(START + DAY, DAY * 400) && nothing.has_copy(START, DAY));
     }
 
     #[test]

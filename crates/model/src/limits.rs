@@ -346,6 +346,9 @@ pub const CLOCK_AHEAD_MIN: Duration = Duration::from_secs(3600);
 pub const CLOCK_AHEAD_SHOWN: Duration = Duration::from_secs(3 * 24 * 3600);
 /// A sweep takes an earlier look at the clock for its own up to this age, so that each of its steps is no write more.
 pub const CLOCK_LOOK_KEPT: Duration = Duration::from_secs(10);
+
+/// How far a sender's instant of a first attempt, told in the broker's time, may stand behind the broker's own.
+pub const FIRST_ATTEMPT_ERROR_MAX: Duration = Duration::from_secs(3600);
 /// Conversations one connection follows.
 pub const SUBSCRIPTIONS_MAX: usize = 64;
 /// Rows one read of a subscription takes.

@@ -59,7 +59,9 @@ async fn refuse_old_copy(
     id: &ClientMessageId,
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    if !is_too_old(call.created_at()?, shared.ledger.may_be_forgotten_upto(now)) {
+    let (created_at, forgotten) = (call.created_at()?, shared.ledger.forgotten_upto(now));
+    let is_forgotten = created_at.is_some_and(|created_at| forgotten.has_id(created_at));
+    if !is_forgotten && !is_too_old(created_at, forgotten.borne_out) {
         return Ok(());
     }
     let known = shared.ledger.known(call.member.id, id).await.map_err(|error| storage_refused(&error))?;

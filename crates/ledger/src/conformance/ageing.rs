@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use model::{DeliveryRung, limits};
+use model::admission::StatusAnswer;
+use model::outbox::max_age;
+use model::{DeliveryRung, ErrorCode, Timestamp, limits};
 
 use super::Bench;
 use super::hub::{applied, create, keyed};
@@ -94,7 +96,85 @@ pub async fn a_copy_is_judged_by_what_may_be_forgotten_and_not_by_a_clock_that_i
     ledger.look_at_clock().await.unwrap();
     let refused = send(&*ledger, &jane, vec![copy("second")]).await.remove(0);
     assert!(
-        matches!(&refused, Outcome::Refused(refusal) if refusal.code == model::ErrorCode::SendDeadlinePassed),
+        matches!(&refused, Outcome::Refused(refusal) if refusal.code == ErrorCode::SendDeadlinePassed),
         "{refused:?}"
     );
+}
+
+/// What a node promises for a message that it tries first at `begun_at`.
+fn tried(id: &str, begun_at: Timestamp) -> Submission {
+    Submission { send_deadline: Some(begun_at + max_age(POLICIES.dedupe)), ..text("@carl", id, "hi") }
+}
+
+fn made(by: &Home, key: &str, at: Timestamp) -> HubWrite {
+    let mut write = keyed(by, key, 1, create(key));
+    write.key.as_mut().unwrap().created_at = Some(at);
+    write
+}
+
+async fn look(bench: &impl Bench) -> Timestamp {
+    bench.ledger().look_at_clock().await.unwrap().wall
+}
+
+pub async fn a_date_that_was_believed_and_set_right_refuses_what_was_forgotten_and_nothing_fresh(
+    mut bench: impl Bench,
+) {
+    let (ledger, jane, _) = two_homes(&bench).await;
+    let begun_at = look(&bench).await;
+    accepted(&*ledger, &jane, tried("old", begun_at)).await;
+    applied(&*ledger, made(&jane, "old-key", begun_at)).await;
+    bench.set_ahead(FAR);
+    look(&bench).await;
+    bench.advance(limits::CLOCK_DOUBT + limits::CLOCK_STEP_MAX);
+    look(&bench).await;
+    assert_eq!(forgotten(&*ledger).await, 1);
+    assert_eq!(ledger.expire_hub_keys(100).await.unwrap(), 1);
+    assert_eq!(ledger.orphans(Timestamp::from_micros(i64::MAX), 10).await.unwrap(), []);
+    bench.set_back(FAR);
+    drop(ledger);
+    for round in ["at once", "after a restart"] {
+        // A restart of PostgreSQL's ledger forgets how its clock was set.
+        bench.advance(limits::FIRST_ATTEMPT_ERROR_MAX * 2);
+        let now = look(&bench).await;
+        let ledger = bench.ledger();
+        let late = send(&*ledger, &jane, vec![tried("old", begun_at)]).await.remove(0);
+        assert!(
+            matches!(&late, Outcome::Refused(refusal) if refusal.code == ErrorCode::SendDeadlinePassed),
+            "{round}: {late:?}"
+        );
+        let question = StatusQuestion {
+            sender: jane.id(),
+            client_message_id: "old".parse().unwrap(),
+            fingerprint: tried("old", begun_at).fingerprint,
+            first_attempt_at: begun_at,
+        };
+        let via = jane.via();
+        let said = ledger.message_status(&via, vec![question], Fence::Retire).await.unwrap();
+        assert_eq!(said, [StatusAnswer::Unknown], "{round}");
+        let late = ledger.hub_write(made(&jane, "old-key", begun_at)).await.unwrap();
+        assert!(matches!(late, HubOutcome::Refused(HubRefusal::KeyExpired)), "{round}: {late:?}");
+        accepted(&*ledger, &jane, tried(&format!("fresh {round}").replace(' ', "-"), now)).await;
+        applied(&*ledger, made(&jane, &format!("key {round}").replace(' ', "-"), now)).await;
+        assert_eq!(ledger.orphans(Timestamp::from_micros(i64::MAX), 10).await.unwrap(), [], "{round}");
+        drop(ledger);
+        bench.reopen().await;
+    }
+}
+
+pub async fn what_is_stored_under_a_clock_that_stands_behind_keeps_its_time_when_it_is_set_right(
+    bench: impl Bench,
+) {
+    let (ledger, jane, _) = two_homes(&bench).await;
+    look(&bench).await;
+    bench.set_back(FAR);
+    look(&bench).await;
+    accepted(&*ledger, &jane, text("@carl", "behind", "hi")).await;
+    applied(&*ledger, keyed(&jane, "behind-key", 1, create("t1"))).await;
+    bench.set_ahead(FAR);
+    look(&bench).await;
+    bench.advance(limits::CLOCK_DOUBT + limits::CLOCK_STEP_MAX);
+    let aged = ledger.look_at_clock().await.unwrap();
+    assert!(aged.ahead < limits::CLOCK_STEP_MAX, "{aged:?}");
+    assert_eq!((forgotten(&*ledger).await, ledger.expire_hub_keys(100).await.unwrap()), (0, 0));
+    assert!(is_duplicate(&*ledger, &jane, text("@carl", "behind", "hi")).await);
 }

@@ -54,7 +54,7 @@ pub(super) async fn attempt(
     let ((), (mut desk, mut numbers)) = join_both(tx.open(Mode::Write), read(&tx, frames)).await?;
     let now = desk.now;
     tx.now = now;
-    let window = desk.policies.dedupe;
+    let kept = tx.id_retention(desk.policies.dedupe);
     if look == Look::Yes {
         desk.known = known(&tx, frames).await?;
     }
@@ -77,7 +77,7 @@ pub(super) async fn attempt(
     }
     judged.entries.iter().for_each(|entry| core.regressions.note(now, entry.receipt.accepted_at));
     minted.extend(judged.entries.iter().map(|entry| entry.receipt.broker_message_id));
-    let columns = Columns::of(&judged, &numbers, &created, window);
+    let columns = Columns::of(&judged, &numbers, &created, kept);
     fault::point_of("ledger.accept", "before_commit");
     if planted(DEDUPE_OWN_TRANSACTION) {
         columns.write_without_ids(&mut tx).await?;
@@ -117,7 +117,7 @@ async fn read(tx: &Tx, frames: &[LaneSubmission]) -> Result<(Desk, Vec<i64>), St
     let now = tx.shifted(mesh_row.try_get(5)?);
     let desk = Desk {
         now,
-        forgotten_upto: tx.may_be_forgotten_upto(now),
+        forgotten: tx.forgotten_upto(now),
         policies: mesh::mesh(mesh_row)?.policies,
         nodes: mesh_rows.iter().filter_map(|row| node_facts(row).transpose()).collect::<Result<_, _>>()?,
         by_id: keyed_facts(&by_id, |row| id(row, 0))?,

@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 
 use model::admission::{Known, KnownState};
+use model::ageing::ForgottenRecord;
 use model::hub::{Held, RecordId, RecordKind, Standing, key_expires_at};
 use model::{ClientMessageId, Fingerprint, MemberId, MessageId, Timestamp};
 use tokio_postgres::Row;
 
 use super::row::{at, bound, bytes, code, count, small, text};
 use super::session::Tx;
-use super::{accept, mesh, sql, status};
+use super::{accept, ageing, mesh, sql, status};
 use crate::StorageError;
 use crate::hub::{self, KeyRow, Put, applied, asked, judge_all, settled};
 use crate::types::hub::{
@@ -45,7 +46,7 @@ pub(super) async fn write(tx: &Tx, write: &HubWrite) -> Result<(HubOutcome, Opti
     };
     if let Some(key) = &write.key
         && let Some(outcome) =
-            settled(known_to(tx, principal, &key.key).await?, key, tx.may_be_forgotten_upto(tx.now))
+            settled(known_to(tx, principal, &key.key).await?, key, &tx.forgotten_upto(tx.now))
     {
         return Ok((outcome, None));
     }
@@ -71,7 +72,7 @@ pub(super) async fn store_key(tx: &Tx, row: &KeyRow) -> Result<(), StorageError>
     let KeyRow { principal, key, answer, at } = row;
     let status = i16::try_from(answer.status).unwrap_or(i16::MAX);
     let (id, fingerprint) = (key.key.as_str(), key.fingerprint.as_bytes().as_slice());
-    let until = key_expires_at(*at).as_micros();
+    let until = key_expires_at((*at).max(tx.watch().reached())).as_micros();
     let params: [&(dyn tokio_postgres::types::ToSql + Sync); 10] = [
         principal,
         &id,
@@ -163,7 +164,7 @@ pub(super) async fn ask(
     key: &ClientMessageId,
     created_at: Option<Timestamp>,
 ) -> Result<HubKeyStatus, StorageError> {
-    Ok(asked(known(tx, principal, key).await?, created_at, tx.forgetting_now()).0)
+    Ok(asked(known(tx, principal, key).await?, created_at, tx.now, &tx.forgotten_upto(tx.now)).0)
 }
 
 /// The same, and a no stays true: a key nobody used is retired, as a message's id too.
@@ -181,9 +182,10 @@ pub(super) async fn fence(
         first_attempt_at: tx.now,
     };
     let window = mesh::read(tx).await?.policies.dedupe;
-    let until = key_expires_at(tx.now).as_micros();
+    let until = key_expires_at(tx.now.max(tx.watch().reached())).as_micros();
     loop {
-        let (found, retire) = asked(known_to(tx, member.number, key).await?, created_at, tx.forgetting_now());
+        let known = known_to(tx, member.number, key).await?;
+        let (found, retire) = asked(known, created_at, tx.now, &tx.forgotten_upto(tx.now));
         if !retire {
             return Ok(found);
         }
@@ -225,7 +227,13 @@ pub(super) async fn list(
 }
 
 pub(super) async fn expire_keys(tx: &Tx, aged: Timestamp, limit: usize) -> Result<u64, StorageError> {
-    tx.change(sql!("idem_expire"), &[&aged.as_micros(), &bound(limit)]).await
+    let seen = tx.all(sql!("idem_expire"), &[&aged.as_micros(), &bound(limit)]).await?;
+    let mut record = ForgottenRecord::EMPTY;
+    for row in &seen {
+        record = record.with_key(at(row, 0)?);
+    }
+    ageing::forget(tx, record).await?;
+    Ok(seen.len() as u64)
 }
 
 /// version, updated_at, body

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use model::admission::days_long;
+use model::ageing::ForgottenRecord;
 use model::limits::{ESCALATION_KEPT, NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
 use model::{DeliveryRung, ErrorCode, Timestamp};
 use tokio_postgres::Row;
 
-use super::row::{at, bound, count, id_option, small};
+use super::row::{at, bound, id_option, small};
 use super::session::Tx;
-use super::{mail, signin, sql};
+use super::{ageing, mail, signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
@@ -22,8 +23,12 @@ pub(super) async fn expire_dedupe(
     from: IdPlace,
     limit: usize,
 ) -> Result<Forgotten, StorageError> {
-    let row = tx.one(sql!("dedupe_expire"), &[&aged.as_micros(), &bound(limit)]).await?;
-    let ids = row.map_or(Ok(0), |row| count(&row, 0))?;
+    let rows = tx.all(sql!("dedupe_expire"), &[&aged.as_micros(), &bound(limit)]).await?;
+    let (ids, mut record) = (rows.len() as u64, ForgottenRecord::EMPTY);
+    for row in &rows {
+        record = record.with_id(at(row, 0)?, at(row, 1)?);
+    }
+    ageing::forget(tx, record).await?;
     Ok(Forgotten { ids, next: (ids == limit as u64).then_some(from) })
 }
 
@@ -109,8 +114,7 @@ pub(super) async fn sweep_way_in(tx: &Tx, aged: Timestamp) -> Result<u64, Storag
 
 /// The whole audit reads from one snapshot.
 pub(super) async fn orphans(tx: &Tx, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
-    let now = tx.now.max(tx.may_be_forgotten_upto(tx.now));
-    let (before, now, bound) = (before.as_micros(), now.as_micros(), bound(limit));
+    let (before, now, bound) = (before.as_micros(), tx.now.as_micros(), bound(limit));
     let mut orphans = Vec::new();
     for row in tx.all(sql!("audit_dedupe"), &[&before, &bound]).await? {
         orphans.extend(id_option(&row, 0)?.map(Orphan::BodyMissing));

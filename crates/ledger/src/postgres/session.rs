@@ -9,6 +9,8 @@ use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
 use futures_util::future::try_join;
+use model::ageing::ForgottenUpto;
+use model::outbox::DedupeWindow;
 use model::{Clock, Entropy, SystemClock, Timestamp};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row, Statement};
@@ -19,6 +21,7 @@ use super::trouble::PostgresError;
 use crate::StorageError;
 use crate::ageing::ClockWatch;
 use crate::regressed::Regressions;
+use crate::rules::IdRetention;
 
 /// Connections of one broker process beside the writers'. More do not help on few cores.
 pub(super) const CONNECTIONS_MAX: usize = 10;
@@ -264,14 +267,14 @@ impl Tx {
         &self.core.watch
     }
 
-    /// The instant up to which ids may be forgotten at `now`.
-    /// The instant by which an id that is not here is judged: up to here it may have been forgotten.
-    pub fn forgetting_now(&self) -> Timestamp {
-        self.now.max(self.may_be_forgotten_upto(self.now))
+    /// Which ids may be forgotten at `now`.
+    pub fn forgotten_upto(&self, now: Timestamp) -> ForgottenUpto {
+        self.core.watch.forgotten_upto(now, self.core.running())
     }
 
-    pub fn may_be_forgotten_upto(&self, now: Timestamp) -> Timestamp {
-        self.core.watch.may_be_forgotten_upto(now, self.core.running())
+    /// How long ids are kept.
+    pub fn id_retention(&self, window: DedupeWindow) -> IdRetention {
+        IdRetention { window, counted_from: self.core.watch.reached() }
     }
 
     /// Source of ids.

@@ -2,13 +2,13 @@
 
 use model::admission::{Fence, Known, KnownState, StatusAnswer};
 use model::outbox::{BrokerReceipt, DedupeWindow};
-use model::{ClientMessageId, Fingerprint, MemberId, Timestamp};
+use model::{ClientMessageId, Fingerprint, MemberId};
 use tokio_postgres::Row;
 
 use super::row::{at, bytes, count, id};
 use super::session::Tx;
 use super::{accept, link, mesh, sql};
-use crate::rules::{MemberFacts, Speaker, fence_of, forgotten_at, speaks_for, status_of};
+use crate::rules::{MemberFacts, Speaker, fence_of, speaks_for, status_of};
 use crate::types::accept::Via;
 use crate::types::status::StatusQuestion;
 use crate::{LinkError, StorageError};
@@ -99,7 +99,7 @@ async fn answer(
         return Ok((None, StatusAnswer::Unknown));
     };
     let known = known(tx, sender.number, &question.client_message_id).await?;
-    Ok((Some(sender), status_of(known.as_ref(), question, window, tx.forgetting_now())))
+    Ok((Some(sender), status_of(known.as_ref(), question, window, tx.now, &tx.forgotten_upto(tx.now))))
 }
 
 /// False when somebody else wrote the id in the meantime.
@@ -109,7 +109,7 @@ pub(super) async fn retire(
     sender: i64,
     question: &StatusQuestion,
 ) -> Result<bool, StorageError> {
-    let expires_at = forgotten_at(tx.now, window).map(Timestamp::as_micros);
+    let expires_at = tx.id_retention(window).until(tx.now);
     let (id, fingerprint) = (question.client_message_id.as_str(), question.fingerprint.as_bytes().as_slice());
     let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
         [&sender, &id, &RETIRED, &fingerprint, &tx.now.as_micros(), &expires_at];
@@ -123,7 +123,7 @@ async fn keep(
     sender: i64,
     question: &StatusQuestion,
 ) -> Result<bool, StorageError> {
-    let expires_at = forgotten_at(tx.now, window).map(Timestamp::as_micros);
+    let expires_at = tx.id_retention(window).until(tx.now);
     let params: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
         [&sender, &question.client_message_id.as_str(), &expires_at];
     Ok(tx.change(sql!("dedupe_keep"), &params).await? == 1)

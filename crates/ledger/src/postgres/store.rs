@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use model::admission::{Known, StatusAnswer};
+use model::ageing::ForgottenUpto;
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
@@ -59,8 +60,8 @@ impl Ledger for PostgresLedger {
         self.look().await
     }
 
-    fn may_be_forgotten_upto(&self, now: Timestamp) -> Timestamp {
-        self.core.watch.may_be_forgotten_upto(now, self.core.running())
+    fn forgotten_upto(&self, now: Timestamp) -> ForgottenUpto {
+        self.core.watch.forgotten_upto(now, self.core.running())
     }
 
     async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {

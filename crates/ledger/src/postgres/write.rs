@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use futures_util::future::{join, join_all};
-use model::outbox::DedupeWindow;
 use model::{DeliveryRung, Timestamp, TopicName};
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
@@ -16,7 +15,7 @@ use super::sql;
 use super::status::ACCEPTED;
 use crate::StorageError;
 use crate::desk::{Entry, Judged, LogKey};
-use crate::rules::{Target, forgotten_at};
+use crate::rules::{IdRetention, Target};
 use crate::types::read::ConversationKind;
 
 /// One array per column, so that a batch of any size is one statement a table.
@@ -101,7 +100,7 @@ impl<'a> Columns<'a> {
         judged: &'a Judged<'_>,
         numbers: &[i64],
         created: &HashSet<TopicName>,
-        window: DedupeWindow,
+        kept: IdRetention,
     ) -> Self {
         // One without a number would be answered for and not written.
         assert!(numbers.len() >= judged.entries.len(), "every message of a batch has drawn a number");
@@ -112,7 +111,7 @@ impl<'a> Columns<'a> {
         let mut entries: Vec<_> = judged.entries.iter().map(|entry| (log(entry), entry)).collect();
         entries.sort_by_key(|(log, entry)| (*log, entry.seq));
         for ((number, entry), message) in entries.into_iter().zip(numbers) {
-            columns.message(entry, *message, number, window);
+            columns.message(entry, *message, number, kept);
             columns.recipients(entry, *message, number);
             if let LogKey::Topic(name) = &entry.log
                 && unclaimed.remove(name)
@@ -141,7 +140,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    fn message(&mut self, entry: &'a Entry<'_>, number: i64, log: i64, window: DedupeWindow) {
+    fn message(&mut self, entry: &'a Entry<'_>, number: i64, log: i64, kept: IdRetention) {
         let Entry { message, plan, receipt, seq, .. } = entry;
         let kind = match plan.target {
             Target::Topic(_) | Target::NewTopic(_) => ConversationKind::Topic,
@@ -149,7 +148,7 @@ impl<'a> Columns<'a> {
         };
         let (sender, client_message_id) = (plan.sender.number, message.client_message_id.as_str());
         let (id, ts) = (receipt.broker_message_id.as_uuid(), receipt.accepted_at.as_micros());
-        let until = forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros);
+        let until = kept.until(receipt.accepted_at);
         let Self { messages, stretches, .. } = self;
         messages.number.push(number);
         messages.conversation.push(log);

@@ -34,7 +34,7 @@ pub(super) fn accept_all(
 ) -> Result<(Verdicts, Left), StorageError> {
     let now = world.now();
     let mut desk = read(conn, world, now, frames)?;
-    let window = desk.policies.dedupe;
+    let kept = world.id_retention(desk.policies.dedupe);
     let mut judged = desk.clone().judge(frames, &*world.entropy);
     let needed: BTreeSet<&LogKey> = judged.entries.iter().map(|entry| &entry.log).collect();
     let missing: Vec<LogKey> =
@@ -48,7 +48,7 @@ pub(super) fn accept_all(
         judged = desk.judge(frames, &*world.entropy);
     }
     judged.entries.iter().for_each(|entry| world.regressions.note(now, entry.receipt.accepted_at));
-    let left = write::rows(conn, &judged, created, window)?;
+    let left = write::rows(conn, &judged, created, kept)?;
     Ok((judged.frames, left))
 }
 
@@ -73,7 +73,7 @@ fn read(
     })?;
     Ok(Desk {
         now,
-        forgotten_upto: world.may_be_forgotten_upto(),
+        forgotten: world.forgotten_upto(),
         policies: mesh::read(conn)?.policies,
         nodes: each(asked.nodes, |name| Ok(node(conn, name)?.map(|facts| (name.clone(), facts))))?,
         by_name: each(

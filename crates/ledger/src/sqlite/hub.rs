@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use ::sqlite::rusqlite::{Connection, Row, params};
 use model::admission::{Known, KnownState};
+use model::ageing::{ForgottenRecord, ForgottenUpto};
 use model::hub::{Held, RecordId, RecordKind, Standing, key_expires_at};
 use model::{ClientMessageId, Fingerprint, MemberId, MessageId, Timestamp};
 
 use super::row::{all, at, change, code, count, one, text};
 use super::store::World;
 use super::window::bound;
-use super::{accept, mesh, sql, status};
+use super::{accept, ageing, mesh, sql, status};
 use crate::StorageError;
 use crate::hub::{self, KeyRow, Put, applied, asked, judge_all, settled};
 use crate::types::hub::{
@@ -38,8 +39,7 @@ pub(super) fn write(
         Some(_) | None => return refused(HubRefusal::Revoked),
     };
     if let Some(key) = &write.key
-        && let Some(outcome) =
-            settled(known_to(conn, principal, &key.key)?, key, world.may_be_forgotten_upto())
+        && let Some(outcome) = settled(known_to(conn, principal, &key.key)?, key, &world.forgotten_upto())
     {
         return Ok((outcome, None));
     }
@@ -61,7 +61,7 @@ pub(super) fn write(
 }
 
 /// Writes a key's row.
-pub(super) fn store_key(conn: &Connection, row: &KeyRow) -> Result<(), StorageError> {
+pub(super) fn store_key(conn: &Connection, world: &World, row: &KeyRow) -> Result<(), StorageError> {
     let KeyRow { principal, key, answer, at } = row;
     let params = params![
         principal,
@@ -73,7 +73,7 @@ pub(super) fn store_key(conn: &Connection, row: &KeyRow) -> Result<(), StorageEr
         answer.etag,
         answer.body,
         at.as_micros(),
-        key_expires_at(*at).as_micros()
+        key_expires_at((*at).max(world.watch.reached())).as_micros()
     ];
     change(conn, sql!("idem_insert"), params)?;
     Ok(())
@@ -156,27 +156,30 @@ fn of_message(known: Known) -> HubKnown {
 pub(super) fn ask(
     conn: &Connection,
     now: Timestamp,
+    forgotten: &ForgottenUpto,
     principal: MemberId,
     key: &ClientMessageId,
     created_at: Option<Timestamp>,
 ) -> Result<HubKeyStatus, StorageError> {
-    Ok(asked(known(conn, principal, key)?, created_at, now).0)
+    Ok(asked(known(conn, principal, key)?, created_at, now, forgotten).0)
 }
 
 /// The same, and a no stays true: a key nobody used is retired, as a message's id too.
 pub(super) fn fence(
     conn: &Connection,
-    now: Timestamp,
+    world: &World,
     principal: MemberId,
     key: &ClientMessageId,
     created_at: Option<Timestamp>,
 ) -> Result<HubKeyStatus, StorageError> {
+    let now = world.now();
     let Some(member) = accept::member_by_id(conn, principal)? else { return Ok(HubKeyStatus::Unknown) };
-    let (found, retire) = asked(known_to(conn, member.number, key)?, created_at, now);
+    let (found, retire) =
+        asked(known_to(conn, member.number, key)?, created_at, now, &world.forgotten_upto());
     if !retire {
         return Ok(found);
     }
-    let until = key_expires_at(now).as_micros();
+    let until = key_expires_at(now.max(world.watch.reached())).as_micros();
     change(conn, sql!("idem_retire"), params![member.number, key.as_str(), now.as_micros(), until])?;
     let question = StatusQuestion {
         sender: principal,
@@ -184,7 +187,8 @@ pub(super) fn fence(
         fingerprint: Fingerprint::from_bytes([0; 32]),
         first_attempt_at: now,
     };
-    status::retire(conn, now, mesh::read(conn)?.policies.dedupe, member.number, &question)?;
+    let kept = world.id_retention(mesh::read(conn)?.policies.dedupe);
+    status::retire(conn, now, kept, member.number, &question)?;
     Ok(HubKeyStatus::Retired)
 }
 
@@ -211,8 +215,16 @@ pub(super) fn list(
     Ok(HubPage { records, head, more })
 }
 
-pub(super) fn expire_keys(conn: &Connection, aged: Timestamp, limit: usize) -> Result<u64, StorageError> {
-    Ok(change(conn, sql!("idem_expire"), params![aged.as_micros(), bound(limit)])? as u64)
+pub(super) fn expire_keys(
+    conn: &Connection,
+    world: &World,
+    aged: Timestamp,
+    limit: usize,
+) -> Result<u64, StorageError> {
+    let seen = all(conn, sql!("idem_expire"), params![aged.as_micros(), bound(limit)], |row| at(row, 0))?;
+    let record = seen.iter().fold(ForgottenRecord::EMPTY, |record, seen| record.with_key(*seen));
+    ageing::forget(conn, world, record)?;
+    Ok(seen.len() as u64)
 }
 
 /// version, updated_at, body

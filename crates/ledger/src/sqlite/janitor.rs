@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use ::sqlite::rusqlite::{Connection, params};
 use model::admission::days_long;
+use model::ageing::ForgottenRecord;
 use model::limits::{ESCALATION_KEPT, NONCE_KEPT, TICKET_KEPT, UNDELIVERED_DAYS_MAX};
 use model::{DeliveryRung, ErrorCode, MessageId, Timestamp};
 
 use super::row::{all, at, change, code, id, one};
+use super::store::World;
 use super::window::{self, bound};
-use super::{mail, signin, sql};
+use super::{ageing, mail, signin, sql};
 use crate::StorageError;
 use crate::rules::{SWEEP_OVERLAP, UNDELIVERED};
 use crate::types::explain::Orphan;
@@ -37,14 +39,24 @@ pub(super) fn expired_ids(
 }
 
 /// Those of them whose window has still passed: it may have been made longer since they were read.
-pub(super) fn forget_ids(conn: &Connection, aged: Timestamp, due: &[IdPlace]) -> Result<u64, StorageError> {
-    let mut forgotten = 0;
+pub(super) fn forget_ids(
+    conn: &Connection,
+    world: &World,
+    aged: Timestamp,
+    due: &[IdPlace],
+) -> Result<u64, StorageError> {
+    let (mut forgotten, mut record) = (0, ForgottenRecord::EMPTY);
     for IdPlace { client_message_id, sender } in due {
         let params = params![sender, client_message_id, aged.as_micros()];
         change(conn, sql!("outlived_insert"), params)?;
-        forgotten += change(conn, sql!("dedupe_delete"), params)?;
+        if let Some((seen_at, expires_at)) =
+            one(conn, sql!("dedupe_delete"), params, |row| Ok((at(row, 0)?, at(row, 1)?)))?
+        {
+            (forgotten, record) = (forgotten + 1, record.with_id(seen_at, expires_at));
+        }
     }
-    Ok(forgotten as u64)
+    ageing::forget(conn, world, record)?;
+    Ok(forgotten)
 }
 
 pub(super) fn expire_undelivered(

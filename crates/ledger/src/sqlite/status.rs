@@ -2,12 +2,14 @@
 
 use ::sqlite::rusqlite::{Connection, Row, params};
 use model::admission::{Fence, Known, KnownState, StatusAnswer};
+use model::ageing::ForgottenUpto;
 use model::outbox::{BrokerReceipt, DedupeWindow};
 use model::{ClientMessageId, ConversationId, Fingerprint, MemberId, MessageId, Timestamp};
 
 use super::row::{at, change, count, id, one};
+use super::store::World;
 use super::{accept, link, mesh, sql};
-use crate::rules::{MemberFacts, Speaker, fence_of, forgotten_at, speaks_for, status_of};
+use crate::rules::{IdRetention, MemberFacts, Speaker, fence_of, speaks_for, status_of};
 use crate::types::accept::Via;
 use crate::types::status::StatusQuestion;
 use crate::{LinkError, StorageError};
@@ -40,12 +42,13 @@ pub(super) fn known(
 pub(super) fn ask(
     conn: &Connection,
     now: Timestamp,
+    forgotten: &ForgottenUpto,
     via: &Via,
     questions: &[StatusQuestion],
 ) -> Result<Vec<StatusAnswer>, LinkError> {
     let speaker = link::speaker(conn, via)?;
     let window = mesh::read(conn)?.policies.dedupe;
-    let ask = |question| Ok(answer(conn, now, window, speaker, question)?.1);
+    let ask = |question| Ok(answer(conn, now, forgotten, window, speaker, question)?.1);
     questions.iter().map(ask).collect()
 }
 
@@ -53,18 +56,20 @@ pub(super) fn ask(
 /// them wins), and a row that stands in the way is kept.
 pub(super) fn fence(
     conn: &Connection,
-    now: Timestamp,
+    world: &World,
     via: &Via,
     questions: &[StatusQuestion],
 ) -> Result<Vec<StatusAnswer>, LinkError> {
+    let (now, forgotten) = (world.now(), world.forgotten_upto());
     let speaker = link::speaker(conn, via)?;
     let window = mesh::read(conn)?.policies.dedupe;
+    let kept = world.id_retention(window);
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
-        let (sender, answer) = answer(conn, now, window, speaker, question)?;
+        let (sender, answer) = answer(conn, now, &forgotten, window, speaker, question)?;
         match (fence_of(answer), sender) {
-            (Fence::Retire, Some(sender)) => retire(conn, now, window, sender.number, question)?,
-            (Fence::Keep, Some(sender)) => keep(conn, now, window, sender.number, question)?,
+            (Fence::Retire, Some(sender)) => retire(conn, now, kept, sender.number, question)?,
+            (Fence::Keep, Some(sender)) => keep(conn, now, kept, sender.number, question)?,
             (Fence::Nothing, _) | (_, None) => {}
         }
         answers.push(answer);
@@ -75,6 +80,7 @@ pub(super) fn fence(
 fn answer(
     conn: &Connection,
     now: Timestamp,
+    forgotten: &ForgottenUpto,
     window: DedupeWindow,
     speaker: Speaker,
     question: &StatusQuestion,
@@ -82,17 +88,16 @@ fn answer(
     let sender = accept::member_by_id(conn, question.sender)?.filter(|sender| speaks_for(speaker, sender));
     let Some(sender) = sender else { return Ok((None, StatusAnswer::Unknown)) };
     let known = known(conn, sender.number, &question.client_message_id)?;
-    Ok((Some(sender), status_of(known.as_ref(), question, window, now)))
+    Ok((Some(sender), status_of(known.as_ref(), question, window, now, forgotten)))
 }
 
 pub(super) fn retire(
     conn: &Connection,
     now: Timestamp,
-    window: DedupeWindow,
+    kept: IdRetention,
     sender: i64,
     question: &StatusQuestion,
 ) -> Result<(), StorageError> {
-    let expires_at = forgotten_at(now, window).map(Timestamp::as_micros);
     let StatusQuestion { client_message_id, fingerprint, .. } = question;
     let params = params![
         sender,
@@ -100,7 +105,7 @@ pub(super) fn retire(
         RETIRED,
         fingerprint.as_bytes(),
         now.as_micros(),
-        expires_at
+        kept.until(now)
     ];
     change(conn, sql!("dedupe_retire"), params)?;
     Ok(())
@@ -109,12 +114,11 @@ pub(super) fn retire(
 fn keep(
     conn: &Connection,
     now: Timestamp,
-    window: DedupeWindow,
+    kept: IdRetention,
     sender: i64,
     question: &StatusQuestion,
 ) -> Result<(), StorageError> {
-    let expires_at = forgotten_at(now, window).map(Timestamp::as_micros);
-    change(conn, sql!("dedupe_keep"), params![sender, question.client_message_id.as_str(), expires_at])?;
+    change(conn, sql!("dedupe_keep"), params![sender, question.client_message_id.as_str(), kept.until(now)])?;
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use ::sqlite::Db;
 use ::sqlite::rusqlite::Connection;
 use async_trait::async_trait;
 use model::admission::{Known, StatusAnswer};
+use model::ageing::ForgottenUpto;
 use model::hub::{RecordId, RecordKind};
 use model::webhook::WebhookSecret;
 use model::{
@@ -63,8 +64,8 @@ impl Ledger for SqliteLedger {
         self.look().await
     }
 
-    fn may_be_forgotten_upto(&self, _: Timestamp) -> Timestamp {
-        self.world.may_be_forgotten_upto()
+    fn forgotten_upto(&self, _: Timestamp) -> ForgottenUpto {
+        self.world.forgotten_upto()
     }
 
     async fn setup(&self, setup: MeshSetup) -> Result<Mesh, StorageError> {
@@ -173,14 +174,13 @@ impl Ledger for SqliteLedger {
         let via = via.clone();
         match fence {
             Fence::None => {
-                let now = self.world.forgetting_now();
-                self.read("ledger.message_status", move |conn| status::ask(conn, now, &via, &questions)).await
+                let (now, forgotten) = (self.world.now(), self.world.forgotten_upto());
+                let ask = move |conn: &Connection| status::ask(conn, now, &forgotten, &via, &questions);
+                self.read("ledger.message_status", ask).await
             }
             Fence::Retire => {
-                self.write("ledger.fence", move |conn, world| {
-                    status::fence(conn, world.forgetting_now(), &via, &questions)
-                })
-                .await
+                self.write("ledger.fence", move |conn, world| status::fence(conn, world, &via, &questions))
+                    .await
             }
         }
     }
@@ -520,7 +520,7 @@ impl Ledger for SqliteLedger {
         }
         self.write_mail("ledger.hub_write", move |conn, world| {
             let (outcome, row) = hub::write(conn, world, &write)?;
-            row.iter().try_for_each(|row| hub::store_key(conn, row))?;
+            row.iter().try_for_each(|row| hub::store_key(conn, world, row))?;
             Ok::<_, StorageError>(outcome)
         })
         .await
@@ -545,15 +545,15 @@ impl Ledger for SqliteLedger {
         let key = key.clone();
         match fence {
             Fence::None => {
-                let now = self.world.forgetting_now();
+                let (now, forgotten) = (self.world.now(), self.world.forgotten_upto());
                 self.read("ledger.hub_key_status", move |conn| {
-                    hub::ask(conn, now, principal, &key, created_at)
+                    hub::ask(conn, now, &forgotten, principal, &key, created_at)
                 })
                 .await
             }
             Fence::Retire => {
                 self.write("ledger.hub_fence", move |conn, world| {
-                    hub::fence(conn, world.forgetting_now(), principal, &key, created_at)
+                    hub::fence(conn, world, principal, &key, created_at)
                 })
                 .await
             }
@@ -570,7 +570,8 @@ impl Ledger for SqliteLedger {
     }
 
     async fn expire_hub_keys(&self, limit: usize) -> Result<u64, StorageError> {
-        self.sweep("ledger.expire_hub_keys", move |conn, aged| hub::expire_keys(conn, aged, limit)).await
+        let expire = move |conn: &_, world: &_, aged| hub::expire_keys(conn, world, aged, limit);
+        self.sweep("ledger.expire_hub_keys", expire).await
     }
 
     async fn expire_dedupe(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
@@ -578,8 +579,10 @@ impl Ledger for SqliteLedger {
     }
 
     async fn expire_undelivered(&self, limit: usize) -> Result<u64, StorageError> {
-        self.sweep("ledger.expire_undelivered", move |conn, at| janitor::expire_undelivered(conn, at, limit))
-            .await
+        self.sweep("ledger.expire_undelivered", move |conn, _, at| {
+            janitor::expire_undelivered(conn, at, limit)
+        })
+        .await
     }
 
     async fn prune_messages(&self, before: Timestamp, limit: usize) -> Result<Pruned, StorageError> {

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use ::sqlite::rusqlite::{Connection, params};
-use model::outbox::DedupeWindow;
 use model::{DeliveryRung, Timestamp, TopicName};
 
 use super::accept::subscribe;
@@ -13,7 +12,7 @@ use super::sql;
 use super::status::ACCEPTED;
 use crate::StorageError;
 use crate::desk::{Entry, Judged, LogKey};
-use crate::rules::{Target, forgotten_at};
+use crate::rules::{IdRetention, Target};
 use crate::types::read::ConversationKind;
 
 /// What a batch left behind, beside longer logs.
@@ -29,7 +28,7 @@ pub(super) fn rows(
     conn: &Connection,
     judged: &Judged<'_>,
     mut created: HashSet<TopicName>,
-    window: DedupeWindow,
+    kept: IdRetention,
 ) -> Result<Left, StorageError> {
     for entry in &judged.entries {
         if let LogKey::Topic(name) = &entry.log
@@ -38,8 +37,8 @@ pub(super) fn rows(
             subscribe(conn, entry.receipt.accepted_at, log(judged, &entry.log), entry.plan.sender.number)?;
         }
     }
-    dedupe(conn, judged, window)?;
-    let numbers = messages(conn, judged, window)?;
+    dedupe(conn, judged, kept)?;
+    let numbers = messages(conn, judged, kept)?;
     let delivered = deliveries(conn, judged, &numbers)?;
     heads(conn, judged)?;
     let left = delivered > 0 || !judged.edges.is_empty() || judged.entries.iter().any(Entry::names_somebody);
@@ -56,7 +55,7 @@ fn log(judged: &Judged<'_>, key: &LogKey) -> i64 {
     judged.logs.get(key).map_or(0, |log| log.number)
 }
 
-fn dedupe(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Result<(), StorageError> {
+fn dedupe(conn: &Connection, judged: &Judged<'_>, kept: IdRetention) -> Result<(), StorageError> {
     let mut insert = conn.prepare_cached(sql!("dedupe_insert"))?;
     for entry in &judged.entries {
         let Entry { message, plan, receipt, seq, .. } = entry;
@@ -75,14 +74,14 @@ fn dedupe(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Resul
             kind.code(),
             message.to.reference(),
             receipt.accepted_at.as_micros(),
-            forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros)
+            kept.until(receipt.accepted_at)
         ])?;
     }
     Ok(())
 }
 
 /// The numbers of the messages, in their order.
-fn messages(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Result<Vec<i64>, StorageError> {
+fn messages(conn: &Connection, judged: &Judged<'_>, kept: IdRetention) -> Result<Vec<i64>, StorageError> {
     let mut insert = conn.prepare_cached(sql!("message_insert"))?;
     let last = one(conn, sql!("message_last_number"), [], |row| row.get::<_, i64>(0))?.unwrap_or(0);
     let mut numbers = Vec::with_capacity(judged.entries.len());
@@ -98,7 +97,7 @@ fn messages(conn: &Connection, judged: &Judged<'_>, window: DedupeWindow) -> Res
             message.client_message_id.as_str(),
             message.envelope,
             message.deliver_by.map(Timestamp::as_micros),
-            forgotten_at(receipt.accepted_at, window).map(Timestamp::as_micros)
+            kept.until(receipt.accepted_at)
         ])?;
         numbers.push(number);
     }

@@ -32,13 +32,13 @@ impl PostgresLedger {
             regressions: Regressions::new(),
             running: SystemClock::start(),
             running_shift: AtomicU64::new(0),
-            watch: ClockWatch::shared(),
+            watch: ClockWatch::new(),
         });
         let mut client = core.connection().await.map_err(PostgresError::from)?;
         schema::migrate(&mut client).await?;
         let record = client.query_opt(sql!("ageing_record_read"), &[]).await.map_err(PostgresError::from)?;
-        if let Some(record) = record.and_then(|row| ageing::record(&row).ok()) {
-            core.watch.found(record, core.running());
+        if let Some((record, forgotten)) = record.and_then(|row| ageing::records(&row).ok()) {
+            core.watch.found(record, forgotten, core.running());
         }
         drop(client);
         let wake = Wake::new();

@@ -9,12 +9,16 @@ use ::sqlite::{Bounds, Db, OpenError, Options};
 use model::{Clock, Entropy, Timestamp};
 use tokio::sync::watch;
 
+use super::super::ageing;
 use super::super::received;
 use super::super::schema::SCHEMA;
 use super::tokens::Tokens;
 use super::{SqliteLedger, run};
 use crate::ageing::ClockWatch;
 use crate::regressed::Regressions;
+use crate::rules::IdRetention;
+use model::ageing::ForgottenUpto;
+use model::outbox::DedupeWindow;
 
 /// Whose token it is, whether an id is known, what came after the last row: a few rows each, asked for by every call.
 /// As many at once as there are threads that ask.
@@ -44,14 +48,14 @@ impl World {
         self.clock.now()
     }
 
-    /// The instant up to which ids may be forgotten by now.
-    /// The instant by which an id that is not here is judged: up to here it may have been forgotten.
-    pub fn forgetting_now(&self) -> Timestamp {
-        self.now().max(self.may_be_forgotten_upto())
+    /// Which ids may be forgotten by now.
+    pub fn forgotten_upto(&self) -> ForgottenUpto {
+        self.watch.forgotten_upto(self.clock.now(), self.clock.monotonic())
     }
 
-    pub fn may_be_forgotten_upto(&self) -> Timestamp {
-        self.watch.may_be_forgotten_upto(self.clock.now(), self.clock.monotonic())
+    /// How long ids are kept.
+    pub fn id_retention(&self, window: DedupeWindow) -> IdRetention {
+        IdRetention { window, counted_from: self.watch.reached() }
     }
 }
 
@@ -71,7 +75,10 @@ impl SqliteLedger {
         let books_end = db.read_blocking("ledger.books_end", received::books_end);
         let at = clock.now();
         let opened = Opened { at, books_end: books_end.unwrap_or(at) };
-        let watch = Arc::new(ClockWatch::alone(clock.monotonic()));
+        let watch = Arc::new(ClockWatch::new());
+        if let Ok(Some((record, forgotten))) = db.read_blocking("ledger.ageing", ageing::stored) {
+            watch.found(record, forgotten, clock.monotonic());
+        }
         let world = World { clock, entropy, regressions: Regressions::new(), watch, opened };
         let (accepts, look_ups) = (run::accepts(&world), run::look_ups());
         let (committed, stirred) = (watch::Sender::new(()), watch::Sender::new(()));

@@ -138,10 +138,10 @@ impl SqliteLedger {
     pub(super) async fn sweep(
         &self,
         name: &'static str,
-        job: impl FnOnce(&Connection, Timestamp) -> Result<u64, StorageError> + Send + 'static,
+        job: impl FnOnce(&Connection, &World, Timestamp) -> Result<u64, StorageError> + Send + 'static,
     ) -> Result<u64, StorageError> {
         let aged = self.aged().await?;
-        self.write(name, move |conn, _| job(conn, aged)).await
+        self.write(name, move |conn, world| job(conn, world, aged)).await
     }
 
     pub(super) async fn forget_ids(&self, from: IdPlace, limit: usize) -> Result<Forgotten, StorageError> {
@@ -152,14 +152,14 @@ impl SqliteLedger {
         if due.is_empty() {
             return Ok(Forgotten { ids: 0, next });
         }
-        let forget = move |conn: &Connection, _: &World| janitor::forget_ids(conn, aged, &due);
+        let forget = move |conn: &Connection, world: &World| janitor::forget_ids(conn, world, aged, &due);
         let ids = self.write("ledger.expire_dedupe", forget).await?;
         Ok(Forgotten { ids, next })
     }
 
     /// A read for each part of the books, so that none of them takes long.
     pub(super) async fn audit(&self, before: Timestamp, limit: usize) -> Result<Vec<Orphan>, StorageError> {
-        let now = self.world.now().max(self.world.may_be_forgotten_upto());
+        let now = self.world.now();
         let (mut orphans, mut from) = (Vec::new(), AuditAt::START);
         while from != AuditAt::End && orphans.len() < limit {
             let (found, next) =
@@ -185,7 +185,7 @@ impl SqliteLedger {
         let effect = move |conn: &Connection, world: &World| hub::write(conn, world, &write);
         let (outcome, row) = self.write("ledger.hub_write", effect).await?;
         if let Some(row) = row {
-            self.write("ledger.hub_key", move |conn, _| hub::store_key(conn, &row)).await?;
+            self.write("ledger.hub_key", move |conn, world| hub::store_key(conn, world, &row)).await?;
         }
         Ok(outcome)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use model::admission::{Fence, Known, LookUp, StatusAnswer};
+use model::ageing::ForgottenUpto;
 use model::operator::{Asking, Doubt, Finality, Requeue, Untouchable, Word};
 use model::outbox::{
     Answer, Claim, DedupeWindow, Found, Learnt, Move, OutboxState, Outcome, Patience, Redrive, Status,
@@ -129,5 +130,5 @@ fn check_time(
     deliver_by: Option<Timestamp>,
     max_age: Duration,
 ) -> Result<(), ErrorCode> {
-    admission::check_time(now, now, send_deadline, deliver_by, max_age)
+    admission::check_time(now, &ForgottenUpto::at(now), send_deadline, deliver_by, max_age)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use model::admission::{self, Fence, Known, KnownState, LookUp, StatusAnswer};
+use model::ageing::ForgottenUpto;
 use model::operator::{self, Asking, Doubt, Finality, Requeue, Untouchable, Word};
 use model::outbox::{
     self, Answer, Claim, DedupeWindow, Found, Move, OutboxState, Outcome, Patience, Redrive, Status, Verdict,
@@ -107,7 +108,7 @@ pub(super) fn check_time_without_send_deadline(
     deliver_by: Option<Timestamp>,
     max_age: Duration,
 ) -> Result<(), ErrorCode> {
-    admission::check_time(now, now, None, deliver_by, max_age)
+    admission::check_time(now, &ForgottenUpto::at(now), None, deliver_by, max_age)
 }
 
 /// A message's own deadline is not looked at.
@@ -117,7 +118,7 @@ pub(super) fn check_time_without_deliver_by(
     _: Option<Timestamp>,
     max_age: Duration,
 ) -> Result<(), ErrorCode> {
-    admission::check_time(now, now, send_deadline, None, max_age)
+    admission::check_time(now, &ForgottenUpto::at(now), send_deadline, None, max_age)
 }
 
 /// A question about an id is answered whatever the words were.

@@ -48,7 +48,7 @@ impl SqliteLedger {
     /// Sweeps, and brings the mark up while that goes on anyway.
     pub(in super::super) async fn sweep_way_in_and_mark(&self) -> Result<u64, StorageError> {
         self.keep_mark().await?;
-        self.sweep("ledger.sweep_way_in", janitor::sweep_way_in).await
+        self.sweep("ledger.sweep_way_in", |conn, _, aged| janitor::sweep_way_in(conn, aged)).await
     }
 
     fn write_mark(&self, path: &Path, end: model::Timestamp) {
