@@ -189,6 +189,19 @@ pub enum OpenError {
         /// The file.
         path: Arc<Path>,
     },
+    /// Another process kept the log's index open while the one before this ended in the middle of a copy. Of the pages
+    /// that the index counts as copied some may have failed to reach the disk, and they would not be copied again.
+    #[error(
+        "{}: {} kept the file open when an earlier process ended, so what that one had copied is not known to be durable; end it and start again",
+        .path.display(),
+        .holders.iter().map(LogReader::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    IndexKept {
+        /// The file.
+        path: Arc<Path>,
+        /// The processes that have it open.
+        holders: Vec<LogReader>,
+    },
     /// SQLite kept another setting than the one asked for.
     #[error("{}: SQLite would not set {pragma} to {wanted}, it says {found}; without it answers would not be durable: check the file system", .path.display())]
     PragmaNotApplied {

@@ -4,7 +4,7 @@
 //! fails all the same, and the engine stops. So the index has room for the longest log before any transaction begins.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -28,15 +28,15 @@ pub(crate) struct LogIndex {
 }
 
 impl LogIndex {
-    /// Opens the index of the database at `path`, which a connection has made, and asks for room. A disk without that room is no reason not to open: reads need none.
+    /// Opens the index of the database at `path`, which a connection has made, and asks for room. A disk without that room
+    /// is no reason not to open: reads need none.
     pub(crate) fn open(path: &Arc<Path>) -> Result<Self, OpenError> {
-        let mut name = path.as_os_str().to_owned();
-        name.push("-shm");
+        let name = index_name(path);
         let file = File::options()
             .read(true)
             .write(true)
             .open(&name)
-            .map_err(|error| OpenError::of_system(Path::new(&name), error))?;
+            .map_err(|error| OpenError::of_system(&name, error))?;
         let index = Self { file, path: Arc::clone(path), bytes: AtomicU64::new(0) };
         if let Err(error) = index.reserve(0) {
             tracing::warn!(%error, "no room for the log's index: nothing is written before there is");
@@ -69,6 +69,13 @@ impl LogIndex {
             },
         }
     }
+}
+
+/// The index of the database at `path`.
+pub(crate) fn index_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-shm");
+    name.into()
 }
 
 /// Bytes of an index for so many pages of a log and [`RESERVED_PAGES`] more, in steps of these, with a region to spare for

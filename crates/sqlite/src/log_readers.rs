@@ -1,13 +1,17 @@
 //! Which other processes read the file: an open read transaction keeps the log from starting over.
 
 use std::fmt;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::log_index::LogIndex;
+use crate::log_index::{LogIndex, index_name};
 
 /// The bytes of the log's index that SQLite locks for the length of a read transaction.
-const READ_LOCKS: std::ops::RangeInclusive<u64> = 123..=127;
+const READ_LOCKS: RangeInclusive<u64> = 123..=127;
+/// The byte that it locks for as long as a connection is open.
+const OPEN_LOCK: u64 = 128;
 
 /// Another process with a read transaction on the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +58,18 @@ impl fmt::Display for KeptLog {
 
 /// The other processes that read the file now, as far as the system tells: Linux does.
 pub(crate) fn of(index: &LogIndex) -> Vec<LogReader> {
-    let Ok(inode) = index.inode() else { return Vec::new() };
+    index.inode().map_or_else(|_| Vec::new(), |inode| locking(inode, &READ_LOCKS))
+}
+
+/// The other processes that have the file at `path` open, whether they read it now or not: the log's index is theirs too.
+pub(crate) fn holders_of(path: &Path) -> Vec<LogReader> {
+    let index = std::fs::metadata(index_name(path));
+    index.map_or_else(|_| Vec::new(), |index| locking(index.ino(), &(OPEN_LOCK..=OPEN_LOCK)))
+}
+
+fn locking(inode: u64, bytes: &RangeInclusive<u64>) -> Vec<LogReader> {
     let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return Vec::new() };
-    let processes = reading_processes(&locks, inode, std::process::id());
+    let processes = locking_processes(&locks, inode, bytes, std::process::id());
     processes.into_iter().map(|process| LogReader { process, program: program_of(process) }).collect()
 }
 
@@ -65,8 +78,9 @@ fn program_of(process: u32) -> Option<String> {
     Some(name.trim_end().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// The processes other than `own` that hold a read lock of SQLite on the index `inode`, by the text of `/proc/locks`.
-fn reading_processes(locks: &str, inode: u64, own: u32) -> Vec<u32> {
+/// The processes other than `own` that share a lock of SQLite on these bytes of the index `inode`, by the text of
+/// `/proc/locks`.
+fn locking_processes(locks: &str, inode: u64, bytes: &RangeInclusive<u64>, own: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for line in locks.lines() {
         // `8: POSIX  ADVISORY  READ 4711 fd:01:265 124 124`; a lock that is waited for has `->` before its kind.
@@ -78,8 +92,8 @@ fn reading_processes(locks: &str, inode: u64, own: u32) -> Vec<u32> {
         let (Ok(from), Ok(file)) = (from.parse::<u64>(), file.parse::<u64>()) else { continue };
         // A range without an end reaches over the whole file.
         let to = to.parse::<u64>().unwrap_or(u64::MAX);
-        let reads = from <= *READ_LOCKS.end() && to >= *READ_LOCKS.start();
-        if file == inode && reads && process != own && process != 0 && !found.contains(&process) {
+        let locks = from <= *bytes.end() && to >= *bytes.start();
+        if file == inode && locks && process != own && process != 0 && !found.contains(&process) {
             found.push(process);
         }
     }
@@ -103,10 +117,17 @@ mod tests {
 ";
 
     #[test]
-    fn only_read_transactions_of_other_processes_on_that_file_count() {
-        assert_eq!(reading_processes(LOCKS, 265, 99), [4711]);
-        assert_eq!(reading_processes(LOCKS, 265, 1), [4711, 99]);
-        assert_eq!(reading_processes(LOCKS, 267, 1), [0_u32; 0]);
-        assert_eq!(reading_processes("nonsense\n1: POSIX\n", 265, 1), [0_u32; 0]);
+    fn only_locks_of_other_processes_on_those_bytes_of_that_file_count() {
+        let open = OPEN_LOCK..=OPEN_LOCK;
+        for (locks, inode, bytes, own, expected) in [
+            (LOCKS, 265, &READ_LOCKS, 99, vec![4711]),
+            (LOCKS, 265, &READ_LOCKS, 1, vec![4711, 99]),
+            (LOCKS, 267, &READ_LOCKS, 1, vec![]),
+            (LOCKS, 265, &open, 1, vec![4711, 16]),
+            (LOCKS, 265, &open, 16, vec![4711]),
+            ("nonsense\n1: POSIX\n", 265, &READ_LOCKS, 1, vec![]),
+        ] {
+            assert_eq!(locking_processes(locks, inode, bytes, own), expected, "{inode} {bytes:?} {own}");
+        }
     }
 }

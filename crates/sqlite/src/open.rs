@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::checkpoint::copy;
 use crate::log_index::LogIndex;
+use crate::log_readers::{self, LogReader};
 use crate::{Bounds, Freed, OpenError, Options, StorageError, folder, migrate};
 
 /// 3.51.3 fixed a corruption of the log that a checkpoint beside a writer could cause.
@@ -64,11 +65,12 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
     let path: Arc<Path> = options.path.as_path().into();
     folder::make(&path)?;
     let mut hold = Hold::take(&path)?;
+    let holders = log_readers::holders_of(&path);
     let writer = connect(options, &path, Role::Writer)?;
     migrate::inspect(&writer, &path, &options.schema)?;
     settle(&writer, options, &path, Role::Writer)?;
     migrate::run(&writer, &path, &options.schema)?;
-    require_log(&writer, &path)?;
+    require_log(&writer, &path, holders)?;
     hold.index = Some(Arc::new(LogIndex::open(&path)?));
     make_durable(&writer, &path, &hold)?;
     let checkpointer = ready(options, &path, Role::Checkpointer)?;
@@ -192,10 +194,16 @@ fn set(conn: &Connection, pragma: &str, value: &str) -> rusqlite::Result<()> {
 }
 
 /// The word "wal" is what SQLite intends; pages in a log are what it does.
-fn require_log(conn: &Connection, path: &Arc<Path>) -> Result<(), OpenError> {
-    let (pages, _) = conn
+///
+/// The first connection makes the log's index anew and copies the whole log, unless another process has kept the index.
+/// Then SQLite goes on behind the pages that the index counts as copied. A log that was copied to its end was synced.
+fn require_log(conn: &Connection, path: &Arc<Path>, holders: Vec<LogReader>) -> Result<(), OpenError> {
+    let (pages, copied) = conn
         .wal_checkpoint_v2(Some(rusqlite::MAIN_DB), CheckpointMode::NOOP)
         .map_err(|source| OpenError::of(Arc::clone(path), source))?;
+    if !holders.is_empty() && (1..pages).contains(&copied) {
+        return Err(OpenError::IndexKept { path: Arc::clone(path), holders });
+    }
     if pages >= 0 {
         return Ok(());
     }

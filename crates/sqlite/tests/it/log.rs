@@ -188,6 +188,35 @@ fn a_log_at_its_hard_bound_refuses_writes_by_name_until_the_reader_has_left() {
     assert_eq!(words(&crate::setup::open(&folder)), stored);
 }
 
+#[test]
+fn a_file_whose_half_copied_log_another_process_kept_over_a_crash_is_refused_until_that_one_ends() {
+    let folder = tempdir().unwrap();
+    let db = crate::setup::open(&folder);
+    let mut stored = vec!["first".to_owned()];
+    db.write_blocking("add", add("first")).unwrap();
+    let (mut reader, _said) = reading_process(&folder);
+    for n in 0..3 {
+        stored.push(format!("word {n}"));
+        db.write_blocking("add", add(&stored[n + 1])).unwrap();
+    }
+    db.abandon();
+    let copy = sqlite::rusqlite::Connection::open(folder.path().join("notes.db")).unwrap();
+    copy.query_row("SELECT count(*) FROM note", [], |_| Ok(())).unwrap();
+    let copied =
+        copy.wal_checkpoint_v2(None::<&str>, sqlite::rusqlite::wal::CheckpointMode::PASSIVE).unwrap();
+    assert!(0 < copied.1 && copied.1 < copied.0, "{copied:?}");
+    drop(copy);
+    let refused = Db::open(options(&folder)).err();
+    if cfg!(target_os = "linux") {
+        let refused = refused.expect("the file is refused");
+        assert!(matches!(&refused, sqlite::OpenError::IndexKept { .. }), "{refused:?}");
+        assert!(refused.to_string().contains(&format!("(process {})", reader.id())), "{refused}");
+    }
+    drop(reader.stdin.take());
+    reader.wait().unwrap();
+    assert_eq!(words(&crate::setup::open(&folder)), stored);
+}
+
 /// Names the file that the test below reads when it runs as a process of its own.
 const READER_VARIABLE: &str = "SQLITE_TEST_READS";
 
