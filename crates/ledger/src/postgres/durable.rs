@@ -82,6 +82,15 @@ fn judge(server: &ServerSettings) -> Vec<DurabilityWarning> {
         }
         (true | false, _) => {}
     }
+    let quorum =
+        server.standbys.iter().filter(|standby| standby.sync_state.as_deref() == Some("quorum")).count();
+    if let Some(acks) = quorum_acks(&server.synchronous_standby_names).filter(|acks| *acks < quorum) {
+        let message = format!(
+            "a commit waits for {acks} of {quorum} standbys, so any one of them may lack what was acknowledged last: \
+             promote the one with the highest pg_last_wal_receive_lsn(), or name them with FIRST"
+        );
+        warn("synchronous_standby_names", &server.synchronous_standby_names, message);
+    }
     let early = match server.synchronous_commit.as_str() {
         "local" => Some("a commit does not wait for the standbys of synchronous_standby_names"),
         "remote_write" => Some("a commit does not wait until the standby's disk has it"),
@@ -92,6 +101,13 @@ fn judge(server: &ServerSettings) -> Vec<DurabilityWarning> {
         warn("synchronous_commit", &server.synchronous_commit, message);
     }
     found
+}
+
+/// Of how many standbys a commit waits for any, if the setting is of that form.
+fn quorum_acks(names: &str) -> Option<usize> {
+    let (method, rest) = names.trim().split_at_checked(3)?;
+    let (acks, _) = rest.split_once('(')?;
+    method.eq_ignore_ascii_case("any").then(|| acks.trim().parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -113,7 +129,10 @@ mod tests {
             ("on", "on", "", vec![hidden.clone()], vec![names]),
             ("on", "on", "b", vec![standby("b", "sync")], vec![]),
             ("on", "on", "b", vec![hidden], vec![]),
-            ("on", "on", "ANY 1 (b, c)", vec![standby("b", "quorum"), standby("c", "quorum")], vec![]),
+            ("on", "on", "ANY 1 (b, c)", vec![standby("b", "quorum"), standby("c", "quorum")], vec![names]),
+            ("on", "on", "any 2(b, c)", vec![standby("b", "quorum"), standby("c", "quorum")], vec![]),
+            ("on", "on", "ANY 1 (b)", vec![standby("b", "quorum")], vec![]),
+            ("on", "on", "anyone", vec![standby("anyone", "sync")], vec![]),
             ("on", "on", "b", vec![standby("b", "sync"), standby("c", "async")], vec![names]),
             ("on", "on", "b, c", vec![standby("b", "sync"), standby("c", "potential")], vec![names]),
             ("on", "on", "b", vec![], vec![names]),

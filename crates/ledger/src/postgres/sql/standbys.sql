@@ -1,3 +1,6 @@
--- A role that may not see more of a standby gets NULL for its state. What takes a base backup is none.
-SELECT application_name, sync_state FROM pg_stat_replication WHERE coalesce(state, 'streaming') IN ('streaming', 'catchup')
-ORDER BY application_name
+-- A role that may not see more of a standby gets NULL for its state. What takes a base backup is none, and what reads
+-- changes by logical decoding neither.
+SELECT r.application_name, r.sync_state FROM pg_stat_replication r
+WHERE coalesce(r.state, 'streaming') IN ('streaming', 'catchup')
+    AND NOT EXISTS (SELECT 1 FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')
+ORDER BY r.application_name
