@@ -2,7 +2,6 @@
 //!
 //! - The caller has proven that it may speak for the sender before any id is looked up.
 //! - Shape, size and fingerprint → request rate → known id (B0) → budget → the ledger's transaction (claim, B2, B3).
-//!   Where a ledger can ask the budget by itself, one look at the id serves B0 and the claim (ADR 12).
 //! - One lane's messages are answered in order. A permanent refusal lets the lane go on; any other ends it, and
 //!   what follows was not tried.
 //! - An answer is given after the commit it speaks of, never before.
@@ -10,16 +9,14 @@
 mod item;
 mod word;
 
-use std::sync::Arc;
-
 use futures_util::future::join_all;
-use ledger::{Admission, Budget, HistoryRow, LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
+use ledger::{Admission, HistoryRow, LaneSubmission, Ledger, LinkError, Outcome, StorageError, Via};
 use model::admission::{Known, look_up};
-use model::{Class, Cursor, ErrorCode, MemberId, MemberName, MeshId};
+use model::{Class, Cursor, MemberId, MemberName, MeshId};
 use tokio::task::yield_now;
 
 use crate::chat::Rooms;
-use crate::limiter::{Ask, Limiter, RequestLimiter, Verdict, Within};
+use crate::limiter::{Ask, Limiter, RequestLimiter, Verdict};
 use crate::metrics::Metrics;
 
 pub(crate) use item::{Item, Times};
@@ -31,8 +28,6 @@ pub(crate) struct Accept<'a> {
     pub(crate) ledger: &'a dyn Ledger,
     pub(crate) requests: &'a RequestLimiter,
     pub(crate) limiter: &'a dyn Limiter,
-    /// The same, where the ledger may ask it by itself.
-    pub(crate) within: Option<&'a Arc<Within>>,
     pub(crate) metrics: &'a Metrics,
     pub(crate) rooms: &'a Rooms,
     pub(crate) mesh: MeshId,
@@ -58,38 +53,20 @@ impl Accept<'_> {
             let word = Word::rate_limited(too_soon.retry_after);
             return Ok(self.counted(&items, refused_for_now(word, items.len())));
         }
-        let budget = self.budget_within(sender.id, items.len());
-        let words = if budget.is_some() {
-            Ok(items.iter().map(|item| item.as_ref().err().cloned().map(Word::Refused)).collect())
-        } else {
-            self.before_transaction(sender.id, &items).await
-        };
-        let words = match words {
-            Ok(words) => up_to_first_end(words),
+        let known = match self.look_up_all(sender.id, &items).await {
+            Ok(known) => known,
             Err(error) => {
                 return Ok(self.counted(&items, refused_for_now(Word::storage(&error), items.len())));
             }
         };
-        let words = self.transact(via, sender, &items, (words, budget)).await?;
-        Ok(self.counted(&items, words))
-    }
-
-    /// The budget for the ledger to ask, when it looks ids up before and the sender is likely to have room.
-    fn budget_within(self, sender: MemberId, messages: usize) -> Option<Arc<dyn Budget>> {
-        let within = self.within.filter(|_| self.ledger.looks_up_first())?;
-        if within.has_room(sender, messages) { Some(within.clone()) } else { None }
-    }
-
-    /// The words that need no transaction: of B0 and the budget.
-    async fn before_transaction(
-        self,
-        sender: MemberId,
-        items: &[Result<Item, wire::Refused>],
-    ) -> Result<Vec<Option<Word>>, StorageError> {
-        let known = self.look_up_all(sender, items).await?;
         // Side by side: a unit taken for a message behind a refusal is not taken again when it comes back.
         let looked = items.iter().zip(&known);
-        Ok(join_all(looked.map(|(item, known)| self.paid_for(sender, item, known.as_ref()))).await)
+        let words =
+            join_all(looked.map(|(item, known)| self.before_transaction(sender.id, item, known.as_ref())))
+                .await;
+        let words = up_to_first_end(words);
+        let words = self.transact(via, sender, &items, words).await?;
+        Ok(self.counted(&items, words))
     }
 
     async fn look_up_all(
@@ -103,7 +80,7 @@ impl Accept<'_> {
     }
 
     /// The word that needs no transaction, if there is one.
-    async fn paid_for(
+    async fn before_transaction(
         self,
         sender: MemberId,
         item: &Result<Item, wire::Refused>,
@@ -116,7 +93,13 @@ impl Accept<'_> {
         if let Some(word) = Word::of_look_up(item, look_up(known, &item.fingerprint)) {
             return Some(word);
         }
-        let ask = Ask::of(self.mesh, sender, &item.draft.client_message_id, &item.fingerprint);
+        let ask = Ask {
+            mesh: self.mesh,
+            member: sender,
+            client_message_id: item.draft.client_message_id.clone(),
+            fingerprint_prefix: item.fingerprint_prefix(),
+            cost: 1,
+        };
         match self.limiter.consume(&ask).await {
             Verdict::Granted | Verdict::AlreadyGranted => None,
             Verdict::Denied { retry_after } => Some(Word::rate_limited(retry_after)),
@@ -129,7 +112,7 @@ impl Accept<'_> {
         via: Via,
         sender: Sender<'_>,
         items: &[Result<Item, wire::Refused>],
-        (words, budget): (Vec<Option<Word>>, Option<Arc<dyn Budget>>),
+        words: Vec<Option<Word>>,
     ) -> Result<Vec<Word>, LinkError> {
         let open = items.iter().zip(&words).filter_map(|(item, word)| match (item, word) {
             (Ok(item), None) => Some(item.submission()),
@@ -139,7 +122,7 @@ impl Accept<'_> {
         let mut outcomes = if messages.is_empty() {
             Vec::new().into_iter()
         } else {
-            match self.ledger.accept(LaneSubmission { via, sender: sender.id, messages, budget }).await {
+            match self.ledger.accept(LaneSubmission { via, sender: sender.id, messages }).await {
                 Ok(outcomes) => outcomes.into_iter(),
                 Err(LinkError::Storage(error)) => return Ok(refused_from_open(&error, words, items.len())),
                 Err(refused @ LinkError::Refused(_)) => return Err(refused),
@@ -192,14 +175,10 @@ impl Accept<'_> {
         self.rooms.committed(receipt.conversation, (epoch, receipt.history_id), row)
     }
 
-    /// No refund: a unit taken for a message that the transaction refuses for good is spent, and counted. One whose id
-    /// is known was free.
+    /// No refund: a unit taken for a message that the transaction refuses for good is spent, and counted.
     fn count_consumed(self, outcome: &Outcome) {
-        let of_its_id = |code| matches!(code, ErrorCode::IdempotencyKeyReused | ErrorCode::IdRetired);
         match outcome {
-            Outcome::Refused(refusal)
-                if refusal.code.class() != Class::Transient && !of_its_id(refusal.code) =>
-            {
+            Outcome::Refused(refusal) if refusal.code.class() != Class::Transient => {
                 self.metrics.rate_limit_consumed_then_b2_rejected.add_one();
             }
             Outcome::Refused(_) | Outcome::Admitted { .. } | Outcome::NotTried => {}

@@ -28,7 +28,7 @@ use crate::accept::{Accept, Item, Sender, Word};
 use crate::chat::{Escalations, Notices, Rooms};
 use crate::door::Callers;
 use crate::hub::UnderWay;
-use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter, Within};
+use crate::limiter::{Budgets, Counters, Limiter, RequestLimiter};
 use crate::link::Links;
 use crate::metrics::Metrics;
 use crate::problems::ProblemList;
@@ -100,7 +100,6 @@ pub(crate) struct Shared {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) stores: Stores,
     pub(crate) limiter: Arc<dyn Limiter>,
-    pub(crate) within: Option<Arc<Within>>,
     pub(crate) limiter_counters: Arc<Counters>,
     pub(crate) requests: RequestLimiter,
     pub(crate) clock: Arc<dyn Clock>,
@@ -131,12 +130,10 @@ impl Broker {
         let issuer = KeyPair::from_secret(&ledger.issuer().await?.0);
         let escalations = Escalations::open(ledger.as_ref()).await?;
         let webhooks = Webhooks::new(config.webhook_allowed_hosts.clone(), &config.version);
-        let within = limiter.clone().embedded().map(|limiter| Arc::new(Within::new(limiter, mesh.id)));
         let shared = Shared {
             ledger,
             stores,
             limiter,
-            within,
             limiter_counters,
             requests: RequestLimiter::new(budgets, clock.clone()),
             clock,
@@ -287,7 +284,6 @@ impl Shared {
             ledger: self.ledger.as_ref(),
             requests: &self.requests,
             limiter: self.limiter.as_ref(),
-            within: self.within.as_ref(),
             metrics: &self.metrics,
             rooms: &self.rooms,
             mesh: self.mesh.id,

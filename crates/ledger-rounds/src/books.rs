@@ -101,12 +101,7 @@ impl Books {
                     break;
                 }
                 let via = Via::Link(self.link.clone());
-                under_way.push(self.ledger.accept(LaneSubmission {
-                    via,
-                    sender: *sender,
-                    messages,
-                    budget: None,
-                }));
+                under_way.push(self.ledger.accept(LaneSubmission { via, sender: *sender, messages }));
             }
             for lane in under_way {
                 admitted(&lane.await?)?;
@@ -130,7 +125,7 @@ impl Caller for Sender {
         let known = self.ledger.known(self.member, &message.client_message_id).await?;
         anyhow::ensure!(known.is_none(), "every message of a round is new");
         let via = Via::Link(self.link.clone());
-        let lane = LaneSubmission { via, sender: self.member, messages: vec![message], budget: None };
+        let lane = LaneSubmission { via, sender: self.member, messages: vec![message] };
         admitted(&self.ledger.accept(lane).await?)
     }
 }

@@ -17,7 +17,7 @@ use crate::rules::{
     Destination, Facts, LogFacts, MemberFacts, Plan, Question, Speaker, Target, awaiting_after, empty_log,
     fenced, judge, lane_goes_on, next_place, pair, settled,
 };
-use crate::types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
+use crate::types::accept::{Admission, LaneSubmission, Outcome, Submission, Via};
 use crate::types::mesh::Policies;
 
 /// What the messages of a batch name, each thing once.
@@ -162,7 +162,7 @@ impl Desk {
         let mut goes_on = true;
         for message in &frame.messages {
             let outcome = if goes_on {
-                self.message(frame, speaker, message, entropy, judged)
+                self.message(frame.sender, speaker, message, entropy, judged)
             } else {
                 Outcome::NotTried
             };
@@ -185,19 +185,15 @@ impl Desk {
 
     fn message<'a>(
         &mut self,
-        LaneSubmission { sender, budget, .. }: &LaneSubmission,
+        sender: MemberId,
         speaker: Speaker,
         message: &'a Submission,
         entropy: &dyn Entropy,
         judged: &mut Judged<'a>,
     ) -> Outcome {
-        let sender = *sender;
         let key = (sender, message.client_message_id.clone());
         if let Some(outcome) = settled(self.known.get(&key), &message.fingerprint) {
             return outcome;
-        }
-        if let Some(Err(retry_after)) = budget.as_ref().map(|budget| budget.take(sender, message)) {
-            return Outcome::Refused(Refusal::too_soon(retry_after));
         }
         let plan = match judge(message, &self.facts(sender, speaker, message)) {
             Ok(plan) => plan,

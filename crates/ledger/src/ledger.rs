@@ -111,11 +111,6 @@ pub trait Ledger: Send + Sync {
     /// touches nobody else.
     async fn accept(&self, lane: LaneSubmission) -> Result<Vec<Outcome>, LinkError>;
 
-    /// Whether [`Ledger::accept`] looks every id up before it asks the lane's budget, so that its caller need not.
-    fn looks_up_first(&self) -> bool {
-        false
-    }
-
     /// What is known of a sender's ids, one answer each, by one read; the answers of B0.
     async fn known_all(
         &self,

@@ -41,7 +41,7 @@ pub use ledger::Ledger;
 pub use postgres::{POSTGRES_SCHEMA, PostgresError, PostgresLedger, PostgresOpenError};
 pub use regressed::Regressed;
 pub use sqlite::{SCHEMA as SQLITE_SCHEMA, SqliteLedger};
-pub use types::accept::{Admission, Budget, LaneSubmission, Outcome, Refusal, Submission, Via};
+pub use types::accept::{Admission, LaneSubmission, Outcome, Refusal, Submission, Via};
 pub use types::chat::{
     AskedQuestion, Audience, Emptied, Escalation, Followed, Follower, LogHead, NodeFacts, ReadState, Session,
 };

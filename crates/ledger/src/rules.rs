@@ -107,8 +107,9 @@ pub(crate) fn settled(known: Option<&Known>, incoming: &Fingerprint) -> Option<O
             Some(Outcome::Admitted { receipt, admission: Admission::Duplicate { history_available } })
         }
         LookUp::Mismatch { held } => Some(Outcome::Refused(Refusal {
+            code: ErrorCode::IdempotencyKeyReused,
             held: Some(held),
-            ..Refusal::plain(ErrorCode::IdempotencyKeyReused)
+            detail: None,
         })),
         LookUp::Retired => Some(Outcome::Refused(Refusal::plain(ErrorCode::IdRetired))),
     }

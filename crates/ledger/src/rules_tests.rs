@@ -74,7 +74,7 @@ fn a_known_id_has_its_answer_in_every_cell() {
     let duplicate =
         Outcome::Admitted { receipt, admission: Admission::Duplicate { history_available: false } };
     let reused =
-        Outcome::Refused(Refusal { held: Some(one), ..Refusal::plain(ErrorCode::IdempotencyKeyReused) });
+        Outcome::Refused(Refusal { code: ErrorCode::IdempotencyKeyReused, held: Some(one), detail: None });
     let gone = Outcome::Refused(Refusal::plain(ErrorCode::IdRetired));
     for (known, incoming, expected) in [
         (None, one, None),

@@ -87,6 +87,11 @@ impl Item {
         self.draft.to.lane(sender)
     }
 
+    pub(super) fn fingerprint_prefix(&self) -> [u8; 8] {
+        let [a, b, c, d, e, f, g, h, ..] = *self.fingerprint.as_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+
     /// The sender's fields, as the ledger keeps them.
     pub(super) fn envelope(&self) -> &[u8] {
         &self.envelope

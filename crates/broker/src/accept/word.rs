@@ -50,7 +50,6 @@ impl Word {
             Outcome::Admitted { receipt, admission } => {
                 Word::Accepted { fingerprint: item.fingerprint, receipt, admission }
             }
-            Outcome::Refused(Refusal { retry_after: Some(wait), .. }) => Word::rate_limited(wait),
             Outcome::Refused(refusal) => Word::Refused(refused(item, refusal)),
             Outcome::NotTried => Word::NotTried,
         }

@@ -51,9 +51,11 @@ impl Buckets {
 
     /// Charges both budgets, or neither.
     pub(super) fn spend(&self, purchase: &Purchase) -> Result<(), TooSoon> {
-        let Purchase { mesh, member, now, .. } = *purchase;
+        let Purchase { mesh, member, units, now } = *purchase;
         let (mut members, mut meshes) = self.lock(purchase);
-        match self.decide(purchase, &members, &meshes) {
+        let of_member = gcra::spend(members.of(&(mesh, member)), now, &self.budgets.member, units);
+        let of_mesh = gcra::spend(meshes.of(&mesh), now, &self.budgets.mesh, units);
+        match (of_member, of_mesh) {
             (Decision::Conforming { arrival: member_arrival }, Decision::Conforming { arrival }) => {
                 members.store((mesh, member), member_arrival, now);
                 meshes.store(mesh, arrival, now);
@@ -65,25 +67,6 @@ impl Buckets {
                 Err(TooSoon { retry_after: one.retry_after.max(other.retry_after) })
             }
         }
-    }
-
-    /// Whether both budgets cover it.
-    pub(super) fn cover(&self, purchase: &Purchase) -> bool {
-        let (members, meshes) = self.lock(purchase);
-        let decisions = self.decide(purchase, &members, &meshes);
-        matches!(decisions, (Decision::Conforming { .. }, Decision::Conforming { .. }))
-    }
-
-    /// The member's word, and the mesh's.
-    fn decide(
-        &self,
-        purchase: &Purchase,
-        members: &Arrivals<(MeshId, MemberId)>,
-        meshes: &Arrivals<MeshId>,
-    ) -> (Decision, Decision) {
-        let Purchase { mesh, member, units, now } = *purchase;
-        let of_member = gcra::spend(members.of(&(mesh, member)), now, &self.budgets.member, units);
-        (of_member, gcra::spend(meshes.of(&mesh), now, &self.budgets.mesh, units))
     }
 
     /// Charges both for what was granted elsewhere.

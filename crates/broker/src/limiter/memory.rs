@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use model::{Clock, MemberId, MeshId};
+use model::Clock;
 
 use super::buckets::{Buckets, Purchase};
 use super::marks::{Entry, MarkKey, Marks};
@@ -37,11 +37,6 @@ impl MemoryLimiter {
         }
     }
 
-    /// Whether a member could spend so much now; nothing is charged.
-    pub(super) fn has_room(&self, mesh: MeshId, member: MemberId, units: u32) -> bool {
-        self.buckets.cover(&Purchase { mesh, member, units, now: self.clock.monotonic() })
-    }
-
     /// Whether the ask was charged here in this window.
     pub(super) fn remembers(&self, ask: &Ask) -> bool {
         match self.marks.entry(MarkKey::of(ask), self.clock.monotonic()) {
@@ -71,9 +66,5 @@ impl MemoryLimiter {
 impl Limiter for MemoryLimiter {
     async fn consume(&self, ask: &Ask) -> Verdict {
         self.decide(ask)
-    }
-
-    fn embedded(self: Arc<Self>) -> Option<Arc<MemoryLimiter>> {
-        Some(self)
     }
 }

@@ -20,15 +20,13 @@ mod memory;
 mod request;
 mod script;
 mod shared;
-mod within;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::gcra::Quota;
 use model::limits::{MEMBER_RATE_DEFAULT, MESH_RATE_DEFAULT};
-use model::{ClientMessageId, Fingerprint, MemberId, MeshId};
+use model::{ClientMessageId, MemberId, MeshId};
 
 pub use backend::{Backend, BackendUnknown, open};
 pub use counters::Counters;
@@ -36,7 +34,6 @@ pub use memory::MemoryLimiter;
 pub use model::gcra::TooSoon;
 pub use request::RequestLimiter;
 pub use shared::RedisLimiter;
-pub(crate) use within::Within;
 
 /// A planted bug (CE5): what a process charged is not remembered by it.
 const NO_MARKS: &str = "broker.no_marks";
@@ -79,31 +76,12 @@ pub struct Budgets {
     pub mesh: Quota,
 }
 
-/// The budgets' keeper; asked after the known-id look-up and before anything is written.
+/// The budgets' keeper; asked after the known-id look-up and before the accept transaction.
 #[async_trait]
 pub trait Limiter: Send + Sync {
     /// Takes the ask's units, once. Asks may be made side by side: one that was granted and then not used costs
     /// nothing when it comes again within the window.
     async fn consume(&self, ask: &Ask) -> Verdict;
-
-    /// The limiter as one that answers without waiting, where it is.
-    fn embedded(self: Arc<Self>) -> Option<Arc<MemoryLimiter>> {
-        None
-    }
-}
-
-impl Ask {
-    /// For one message.
-    pub(crate) fn of(
-        mesh: MeshId,
-        member: MemberId,
-        id: &ClientMessageId,
-        fingerprint: &Fingerprint,
-    ) -> Self {
-        let [a, b, c, d, e, f, g, h, ..] = *fingerprint.as_bytes();
-        let fingerprint_prefix = [a, b, c, d, e, f, g, h];
-        Self { mesh, member, client_message_id: id.clone(), fingerprint_prefix, cost: 1 }
-    }
 }
 
 impl Default for Budgets {

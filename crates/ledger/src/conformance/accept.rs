@@ -73,7 +73,6 @@ pub async fn no_refusal_leaves_a_row_in_any_table(bench: impl Bench) {
         via: jane.via(),
         sender: carl.id(),
         messages: vec![text("#fresh", "x", "hi"), text("#fresh", "y", "hi")],
-        budget: None,
     };
     let refusal = Outcome::Refused(Refusal::plain(ErrorCode::NotAtHome));
     assert_eq!(ledger.accept(foreign).await.unwrap(), [refusal.clone(), refusal]);
@@ -87,7 +86,6 @@ pub async fn a_removed_sender_is_refused(bench: impl Bench) {
         via: jane.via(),
         sender: bot.member().id,
         messages: vec![text("#alerts", id, "hi")],
-        budget: None,
     };
     assert!(matches!(ledger.accept(lane("a")).await.unwrap()[0], Outcome::Admitted { .. }));
     ledger.remove_member(&member_name("bot")).await.unwrap();
@@ -254,12 +252,7 @@ pub async fn a_fenced_link_writes_nothing(bench: impl Bench) {
     let newer = come_back(&*ledger, "jane", "1").await;
     assert_eq!(newer.link.epoch, jane.link.epoch + 1);
     let before = row_counts(&bench).await;
-    let lane = LaneSubmission {
-        via: jane.via(),
-        sender: jane.id(),
-        messages: vec![text("#t", "a", "hi")],
-        budget: None,
-    };
+    let lane = LaneSubmission { via: jane.via(), sender: jane.id(), messages: vec![text("#t", "a", "hi")] };
     let refusal = ledger.accept(lane).await.unwrap_err();
     assert!(matches!(refusal, LinkError::Refused(LinkRefused::Replaced)), "{refusal}");
     assert_eq!(refusal.code(), ErrorCode::LinkReplaced);

@@ -191,8 +191,7 @@ pub async fn emptying_goes_on_over_many_rounds(bench: impl Bench) {
         (from..upto).map(|n| text("#t", &format!("m{n}"), "x")).collect::<Vec<_>>()
     };
     for from in (0..rows).step_by(64) {
-        let lane =
-            LaneSubmission { via: jane.via(), sender: jane.id(), messages: messages(from), budget: None };
+        let lane = LaneSubmission { via: jane.via(), sender: jane.id(), messages: messages(from) };
         ledger.accept(lane).await.unwrap();
     }
     let log = ledger.conversations(jane.id(), 1).await.unwrap()[0].place.conversation;
@@ -259,7 +258,7 @@ pub async fn a_question_and_its_answer_are_edges_in_order(bench: impl Bench) {
 pub async fn a_question_asked_and_answered_in_one_frame_is_two_edges(bench: impl Bench) {
     let (ledger, jane, carl) = two_homes(&bench).await;
     let ask = async |home: &Home, messages| {
-        let lane = LaneSubmission { via: home.via(), sender: home.id(), messages, budget: None };
+        let lane = LaneSubmission { via: home.via(), sender: home.id(), messages };
         ledger.accept(lane).await.unwrap();
     };
     // One commit may hold both: what was on and off again is still told.

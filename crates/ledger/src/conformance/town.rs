@@ -171,10 +171,7 @@ pub fn mentioning(mut message: Submission, names: &[&str]) -> Submission {
 
 /// Hands one frame in through the home's link.
 pub async fn send(ledger: &dyn Ledger, from: &Home, messages: Vec<Submission>) -> Vec<Outcome> {
-    ledger
-        .accept(LaneSubmission { via: from.via(), sender: from.id(), messages, budget: None })
-        .await
-        .unwrap()
+    ledger.accept(LaneSubmission { via: from.via(), sender: from.id(), messages }).await.unwrap()
 }
 
 /// Hands one message in and expects it to be accepted now.

@@ -153,10 +153,6 @@ impl Ledger for SqliteLedger {
         self.accept_lane(lane).await
     }
 
-    fn looks_up_first(&self) -> bool {
-        true
-    }
-
     async fn known_all(
         &self,
         sender: MemberId,

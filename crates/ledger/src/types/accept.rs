@@ -1,9 +1,5 @@
 //! Handing messages to the ledger, and its word on each.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-
 use model::outbox::BrokerReceipt;
 use model::{ClientMessageId, Epoch, ErrorCode, Fingerprint, MemberId, MemberName, Timestamp, To};
 
@@ -27,22 +23,6 @@ pub struct LaneSubmission {
     pub sender: MemberId,
     /// In lane order.
     pub messages: Vec<Submission>,
-    /// Asked for every message whose id nobody knows, by a ledger that [looks ids up first](crate::Ledger::looks_up_first);
-    /// nobody when the messages are paid for.
-    pub budget: Option<Arc<dyn Budget>>,
-}
-
-/// What messages cost, for a ledger to ask inside its transaction: behind the look-up of an id (B0), before it judges.
-pub trait Budget: Send + Sync {
-    /// Takes a message's units, or says when to come back. A message costs once: a transaction that is undone, or judged
-    /// anew, asks again.
-    fn take(&self, sender: MemberId, message: &Submission) -> Result<(), Duration>;
-}
-
-impl fmt::Debug for dyn Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Budget")
-    }
 }
 
 /// One message, already checked for shape, size and fingerprint.
@@ -113,23 +93,16 @@ pub struct Refusal {
     pub held: Option<Fingerprint>,
     /// What the code is about: a name, a topic.
     pub detail: Option<String>,
-    /// When to come back, for `rate_limited`.
-    pub retry_after: Option<Duration>,
 }
 
 impl Refusal {
     /// `code` and nothing else.
     pub const fn plain(code: ErrorCode) -> Self {
-        Self { code, held: None, detail: None, retry_after: None }
-    }
-
-    /// Over the budget.
-    pub fn too_soon(retry_after: Duration) -> Self {
-        Self { retry_after: Some(retry_after), ..Self::plain(ErrorCode::RateLimited) }
+        Self { code, held: None, detail: None }
     }
 
     /// `code` about `detail`.
     pub fn about(code: ErrorCode, detail: impl ToString) -> Self {
-        Self { detail: Some(detail.to_string()), ..Self::plain(code) }
+        Self { code, held: None, detail: Some(detail.to_string()) }
     }
 }

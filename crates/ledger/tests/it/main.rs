@@ -1,7 +1,6 @@
 //! The ledger through its doors, on each store.
 #![expect(clippy::unwrap_used, reason = "a test says no by panicking, in its helpers too")]
 
-mod budget;
 mod complete;
 mod crash;
 mod hub_crash;

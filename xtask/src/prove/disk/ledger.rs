@@ -201,7 +201,7 @@ fn word_of(error: &StorageError) -> StoreAnswer {
 }
 
 fn lane(link: &Link, sender: MemberId, message: Submission) -> LaneSubmission {
-    LaneSubmission { via: Via::Link(link.clone()), sender, messages: vec![message], budget: None }
+    LaneSubmission { via: Via::Link(link.clone()), sender, messages: vec![message] }
 }
 
 fn submission(to: &str, id: &str, bytes: usize) -> anyhow::Result<Submission> {

@@ -134,10 +134,7 @@ impl Stage {
                 ledger::Submission { envelope: envelope.to_string().into_bytes(), ..message }
             };
             let messages = (from..count.min(from + MANY)).map(row).collect();
-            self.ledger()
-                .accept(LaneSubmission { via: Via::Broker, sender, messages, budget: None })
-                .await
-                .unwrap();
+            self.ledger().accept(LaneSubmission { via: Via::Broker, sender, messages }).await.unwrap();
         }
     }
 

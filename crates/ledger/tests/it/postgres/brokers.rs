@@ -98,7 +98,6 @@ async fn a_link_replaced_at_the_other_broker_is_fenced_here() {
         via: jane.via(),
         sender: jane.id(),
         messages: vec![town::text("#t", "a", "hi")],
-        budget: None,
     };
     let refused = brokers[0].accept(lane).await.unwrap_err();
     assert_eq!(refused.code(), model::ErrorCode::LinkReplaced);
@@ -152,12 +151,7 @@ async fn callers_that_go_away_leave_no_transaction_open() {
         let (broker, jane) = (Arc::clone(&brokers[n % 2]), jane.clone());
         calls.push(tokio::spawn(async move {
             let message = town::text("#t", &format!("m{n}"), "hi");
-            let lane = ledger::LaneSubmission {
-                via: jane.via(),
-                sender: jane.id(),
-                messages: vec![message],
-                budget: None,
-            };
+            let lane = ledger::LaneSubmission { via: jane.via(), sender: jane.id(), messages: vec![message] };
             match n % 4 {
                 0 => drop(broker.accept(lane).await),
                 1 => drop(broker.members(None, 10).await),

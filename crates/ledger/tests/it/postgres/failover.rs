@@ -37,7 +37,7 @@ async fn jane(ledger: &dyn Ledger) -> Home {
 
 fn lane(home: &Home, id: &str) -> LaneSubmission {
     let messages = vec![text(&format!("#{}", id.split('-').next().unwrap()), id, "hi")];
-    LaneSubmission { via: home.via(), sender: home.id(), messages, budget: None }
+    LaneSubmission { via: home.via(), sender: home.id(), messages }
 }
 
 /// Sends from many callers until `die` has ended the server; what was answered before that, and every id that was tried.

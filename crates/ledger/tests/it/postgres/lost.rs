@@ -160,7 +160,6 @@ async fn accept_at_last(ledger: &dyn Ledger, from: &Home, id: &str) {
             via: from.via(),
             sender: from.id(),
             messages: vec![town::text("#t", id, id)],
-            budget: None,
         };
         match ledger.accept(lane).await {
             Ok(outcomes) => {
