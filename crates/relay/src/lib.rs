@@ -34,6 +34,7 @@ mod page;
 mod receipt;
 mod relay;
 mod routes_file;
+mod tags;
 mod upstream;
 mod versions;
 mod view;

@@ -1,6 +1,5 @@
-//! What passed a moment ago: entity tags, states of resources, bodies without a key, and keys that left nothing behind.
-//! All are aids; losing them costs a stricter condition, a column of a conflict, a hint or a shorter answer, never a
-//! write.
+//! What passed a moment ago: states of resources, bodies without a key, and keys that left nothing behind. All are aids;
+//! losing them costs a column of a conflict, a hint or a shorter answer, never a write.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -9,9 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use model::route_class::OrderKey;
 use model::{ErrorCode, Fingerprint, RowId, Timestamp, limits};
-
-/// The last tag seen of each resource, by whatever path.
-pub(crate) struct Tags(Mutex<Recent<OrderKey, String>>);
 
 /// The last state seen of each resource, with its tag. Nothing of it reaches the disk before it was scanned.
 pub(crate) struct Bases(Mutex<Recent<OrderKey, (String, Bytes)>>);
@@ -32,43 +28,32 @@ pub(crate) enum Unkept {
 }
 
 /// A map that forgets its oldest entry beyond a bound.
-struct Recent<K, V> {
+pub(crate) struct Recent<K, V> {
     map: HashMap<K, V>,
     order: VecDeque<K>,
     max: usize,
 }
 
 impl<K: Hash + Eq + Clone, V> Recent<K, V> {
-    fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self { map: HashMap::new(), order: VecDeque::new(), max }
     }
 
-    fn put(&mut self, key: K, value: V) {
+    /// Answers with the value that went for want of room.
+    pub(crate) fn put(&mut self, key: K, value: V) -> Option<V> {
         if self.map.insert(key.clone(), value).is_none() {
             self.order.push_back(key);
         }
-        if self.order.len() > self.max
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.map.remove(&oldest);
-        }
+        let oldest = if self.order.len() > self.max { self.order.pop_front() } else { None };
+        oldest.and_then(|oldest| self.map.remove(&oldest))
     }
 
-    fn remove(&mut self, key: &K) {
-        if self.map.remove(key).is_some() {
-            self.order.retain(|known| known != key);
-        }
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.map.get(key)
     }
 
-    fn retain(&mut self, keeps: impl Fn(&K) -> bool) {
-        self.map.retain(|key, _| keeps(key));
-        self.order.retain(|key| keeps(key));
-    }
-}
-
-impl Default for Tags {
-    fn default() -> Self {
-        Self(Mutex::new(Recent::new(limits::RELAY_TAGS_MAX)))
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.map.iter_mut()
     }
 }
 
@@ -99,28 +84,6 @@ impl Unstored {
     /// What the last caller of `key` was told, and when.
     pub(crate) fn of(&self, key: &str) -> Option<(Unkept, Timestamp)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(key).copied()
-    }
-}
-
-impl Tags {
-    /// `resource` was seen with `tag`.
-    pub(crate) fn saw(&self, resource: OrderKey, tag: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(resource, tag);
-    }
-
-    /// The last tag of `resource`.
-    pub(crate) fn of(&self, resource: &OrderKey) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(resource).cloned()
-    }
-
-    /// What is known of everything that overlaps with `resource` may not hold any more.
-    pub(crate) fn forget(&self, resource: &OrderKey) {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if resource.is_barrier() {
-            recent.retain(|known| !known.overlaps(resource));
-        } else {
-            recent.remove(resource);
-        }
     }
 }
 
@@ -165,21 +128,6 @@ mod tests {
             (recent.map.get(&1), recent.map.get(&2), recent.map.get(&3)),
             (None, Some(&'c'), Some(&'d'))
         );
-    }
-
-    #[test]
-    fn a_batch_forgets_the_tags_of_its_kind_and_a_write_that_of_its_resource() {
-        let tags = Tags::default();
-        let (one, two) = (OrderKey::new("task", "1"), OrderKey::new("task", "2"));
-        let other = OrderKey::new("decision", "1");
-        let see = || [&one, &two, &other].map(|key| tags.saw(key.clone(), "\"1\"".into()));
-        let known = || [&one, &two, &other].map(|key| tags.of(key).is_some());
-        see();
-        tags.forget(&one);
-        assert_eq!(known(), [false, true, true]);
-        see();
-        tags.forget(&OrderKey::barrier("task"));
-        assert_eq!(known(), [false, false, true]);
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub(crate) async fn read(
     let caller = protocol.is_some().then(|| hyper::upgrade::on(&mut request));
     let asked = resource.clone().map(|resource| (resource, request.uri().path().to_owned()));
     let method = request.method().clone();
+    let begun = shared.tags.read_begins();
     prepare(shared, request.headers_mut(), lends);
     if let Some(protocol) = protocol {
         forward::ask_upgrade(request.headers_mut(), protocol);
@@ -54,8 +55,9 @@ pub(crate) async fn read(
     {
         return forward::switch(caller, answer, connection.stopping().clone());
     }
-    let tagged =
-        asked.and_then(|(resource, path)| versions::saw(shared, &resource, &path, versions::tag_of(&answer)));
+    let tagged = asked.and_then(|(resource, path)| {
+        versions::read(shared, &resource, &path, versions::tag_of(&answer), begun)
+    });
     let mut answer = match tagged.filter(|_| keep::is_state(&method, &answer)) {
         Some(tagged) => forward::answer(answer.map(|body| Kept::new(body, tagged, Arc::clone(shared)))),
         None => forward::answer(answer),

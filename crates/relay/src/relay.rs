@@ -22,7 +22,8 @@ use crate::board::{Board, Change, Room};
 use crate::classify::{Plan, classify};
 use crate::config::{AuthMode, Config};
 use crate::mark::{self, OutboxWentBack};
-use crate::memory::{Bases, Tags, Twins, Unkept, Unstored};
+use crate::memory::{Bases, Twins, Unkept, Unstored};
+use crate::tags::Tags;
 use crate::upstream::Upstream;
 use crate::{drain, head, live, online};
 

@@ -19,6 +19,7 @@ use sqlite::fault;
 use wire::relay::versions_of;
 
 use crate::relay::Shared;
+use crate::tags::ReadBegun;
 
 /// A bug that proofs plant: a tag belongs to the path it was seen at, and stays whatever a write is answered.
 const TAGS_BY_PATH: &str = "relay.tags_by_path";
@@ -32,13 +33,8 @@ pub(crate) fn tag_key(resource: &OrderKey, path: &str) -> OrderKey {
     resource.clone()
 }
 
-/// Keeps the tag of what passed, and tells what was kept.
-pub(crate) fn saw(
-    shared: &Shared,
-    resource: &OrderKey,
-    path: &str,
-    tag: Option<&HeaderValue>,
-) -> Option<LeftVersion> {
+/// A tag that may be kept.
+fn keepable(resource: &OrderKey, path: &str, tag: Option<&HeaderValue>) -> Option<LeftVersion> {
     let tag = tag?.to_str().ok()?;
     if resource.is_barrier()
         || tag.len() > limits::RELAY_SOURCE_BYTES_MAX
@@ -46,9 +42,19 @@ pub(crate) fn saw(
     {
         return None;
     }
-    let seen = LeftVersion { order_key: tag_key(resource, path), tag: tag.to_owned() };
-    shared.tags.saw(seen.order_key.clone(), seen.tag.clone());
-    Some(seen)
+    Some(LeftVersion { order_key: tag_key(resource, path), tag: tag.to_owned() })
+}
+
+/// Keeps the tag that a read showed, and tells what was kept.
+pub(crate) fn read(
+    shared: &Shared,
+    resource: &OrderKey,
+    path: &str,
+    tag: Option<&HeaderValue>,
+    begun: ReadBegun,
+) -> Option<LeftVersion> {
+    let seen = keepable(resource, path, tag)?;
+    shared.tags.read(&seen.order_key, &seen.tag, begun).then_some(seen)
 }
 
 /// A write to `resource` was answered with success: what it left is kept, and what was known before is not.
@@ -59,25 +65,25 @@ pub(crate) fn changed(
     tag: Option<&HeaderValue>,
     batch: Option<&[u8]>,
 ) -> Vec<LeftVersion> {
+    let own = keepable(resource, path, tag);
     if fault::bug(TAGS_BY_PATH) {
-        saw(shared, resource, path, tag);
+        own.into_iter().for_each(|left| shared.tags.changed(&left.order_key, Some(left.tag)));
         return Vec::new();
     }
-    let of_batch = batch.map(|said| of_batch(resource, said)).unwrap_or_default();
-    if of_batch.is_empty() {
-        shared.tags.forget(resource);
-        return saw(shared, resource, path, tag).into_iter().collect();
+    let mut left = batch.map(|said| of_batch(resource, said)).unwrap_or_default();
+    if left.is_empty() {
+        shared.tags.changed(resource, own.as_ref().map(|left| left.tag.clone()));
+        left.extend(own);
+    } else {
+        left.iter().for_each(|left| shared.tags.changed(&left.order_key, Some(left.tag.clone())));
     }
-    for left in &of_batch {
-        shared.tags.saw(left.order_key.clone(), left.tag.clone());
-    }
-    of_batch
+    left
 }
 
 /// A write to `resource` found another state than it was asked on.
 pub(crate) fn clashed(shared: &Shared, resource: &OrderKey) {
     if !fault::bug(TAGS_BY_PATH) {
-        shared.tags.forget(resource);
+        shared.tags.changed(resource, None);
     }
 }
 

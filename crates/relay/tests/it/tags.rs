@@ -56,6 +56,26 @@ async fn a_write_that_waited_for_another_is_under_the_tag_that_one_left() {
     }
 }
 
+#[tokio::test]
+async fn a_read_that_is_answered_after_a_write_does_not_bring_the_tag_from_before_it_back() {
+    for (method, path) in [(Method::PATCH, "/tasks/1"), (Method::POST, "/tasks/bulk-status-sync")] {
+        let stage = std::sync::Arc::new(Stage::open().await);
+        stage.upstream.write("/tasks/1", json!({"n": 0}));
+        stage.upstream.set(crate::upstream::Fault::LateReads);
+        let reader = std::sync::Arc::clone(&stage);
+        let reading = tokio::spawn(async move { reader.call(Method::GET, "/tasks/1", &[], "").await });
+        while stage.upstream.books.lock().unwrap().seen.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let first = write(&stage, &method, path, json!({"tasks": [{"id": "1"}]})).await;
+        assert_eq!(first.status, 201, "{path}: {first:?}");
+        stage.upstream.answer_reads();
+        assert_eq!(reading.await.unwrap().header("etag"), "\"1\"", "{path}: what the read saw");
+        let second = write(&stage, &Method::PATCH, "/tasks/1", json!({"n": 2})).await;
+        assert_eq!(second.status, 201, "{path}: {second:?}");
+    }
+}
+
 /// A write of the only caller there is.
 fn drawn(seeded: &mut Seeded) -> (Method, String, Value) {
     let id = seeded.below(4);

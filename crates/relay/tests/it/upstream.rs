@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use model::{Clock, Fingerprint, SystemClock, Timestamp, hub};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// What happens to requests.
@@ -36,6 +37,8 @@ pub enum Fault {
     Twice,
     /// Applied after a while.
     Slow(Duration),
+    /// Reads are taken, and answered with what they saw when [`Upstream::answer_reads`] says so.
+    LateReads,
 }
 
 #[derive(Clone, Debug)]
@@ -77,6 +80,7 @@ pub struct Books {
     clock: Option<Arc<dyn Clock>>,
     held: Vec<Letter>,
     pub seen: Vec<Letter>,
+    late_reads: Arc<Notify>,
 }
 
 pub struct Upstream {
@@ -149,6 +153,11 @@ impl Upstream {
         let mut books = self.books.lock().unwrap();
         let held = std::mem::take(&mut books.held);
         held.iter().map(|copy| apply(&mut books, copy).0).collect()
+    }
+
+    /// Answers the read that waits.
+    pub fn answer_reads(&self) {
+        self.books.lock().unwrap().late_reads.notify_one();
     }
 
     /// Somebody else writes.
@@ -243,6 +252,15 @@ async fn meet(
             apply(&mut books.lock().unwrap(), &copy);
         }
         Fault::Slow(pause) => tokio::time::sleep(pause).await,
+        Fault::LateReads if copy.method == "GET" => {
+            let (said, answered) = {
+                let mut books = books.lock().unwrap();
+                (apply(&mut books, &copy), Arc::clone(&books.late_reads))
+            };
+            answered.notified().await;
+            return Ok(answer(said.0, said.1, &said.2));
+        }
+        Fault::LateReads => {}
     }
     let (status, version, said) = apply(&mut books.lock().unwrap(), &copy);
     let mut answer = answer(status, version, &said);
