@@ -320,6 +320,9 @@ pub const PASS_IDLE_CONNECTIONS_MAX: usize = 256;
 pub const RELAY_BATCH_ANSWER_BYTES_MAX: usize = 128 * 1024;
 /// Entity tags a relay remembers; the oldest goes.
 pub const RELAY_TAGS_MAX: usize = 10_000;
+/// An upstream's stamp of a change may stand this much ahead of the upstream's time as a relay knows it: the two clocks may
+/// have moved apart since the relay asked.
+pub const RELAY_STAMP_AHEAD_MAX: Duration = Duration::from_secs(60);
 /// States of resources a relay remembers for the writes asked on them, of at most `RELAY_THEIRS_BYTES_MAX` each.
 pub const RELAY_BASES_MAX: usize = 256;
 /// A caller without a key that repeats a body within this time is told so.

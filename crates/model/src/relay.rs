@@ -16,7 +16,7 @@ mod withdraw;
 pub use breaker::{Breaker, BreakerState};
 pub use explain::{Clash, Help, Hold, Life, Said, explain};
 pub use key::{CommittedRequest, KeyAnswer, KeyedWrite, fenced};
-pub use precondition::{Base, Precondition, effective};
+pub use precondition::{Base, Precondition, effective, unchanged_since};
 pub use settle::{Answer, Fenced, Move, conclude, settle};
 pub use withdraw::{Cancel, Retry, cancel, retry};
 

@@ -273,7 +273,7 @@ async fn send(
 ) -> Result<(), StorageError> {
     let envelope = &taken.envelope;
     // Before the first try: what changes after this instant is later than anything the try will find.
-    let asked_at = shared.upstream.now();
+    let asked_at = versions::unchanged_since(shared, &envelope.order_key);
     let mut heard = attempt(shared, taken, precondition, body.clone()).await;
     if is_own_clash(envelopes, envelope, &heard).await? {
         let since = Some(Precondition::UnmodifiedSince(asked_at));
@@ -402,9 +402,9 @@ async fn listen(shared: &Shared, request: Request<Body>, envelope: &Envelope, re
     if answer.status().is_success() {
         heard.answer = Answer::Committed;
         if envelope.route_class == RouteClass::Replace {
-            let tag = versions::tag_of(&answer).cloned();
+            let headers = answer.headers().clone();
             let batch = if key.is_barrier() { read(answer).await } else { None };
-            heard.left = versions::changed(shared, key, &envelope.path, tag.as_ref(), batch.as_deref());
+            heard.left = versions::changed(shared, key, &envelope.path, &headers, batch.as_deref());
         }
         return;
     }

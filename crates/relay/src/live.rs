@@ -208,7 +208,8 @@ fn condition(shared: &Shared, new: &mut NewEnvelope) {
     }
     let tag_key = versions::tag_key(&new.order_key, &new.path);
     let asked = new.precondition.take().filter(|_| !new.chains);
-    let condition = Precondition::of(asked, shared.tags.of(&tag_key), shared.upstream.now());
+    let condition =
+        Precondition::of(asked, shared.tags.of(&tag_key), versions::unchanged_since(shared, &new.order_key));
     new.base = base_of(shared, &tag_key, &condition);
     new.precondition = Some(condition);
 }
@@ -489,11 +490,11 @@ async fn changed(
 ) -> (Response, Vec<LeftVersion>) {
     let (key, path) = (&envelope.order_key, &envelope.path);
     if !key.is_barrier() {
-        let left = versions::changed(shared, key, path, versions::tag_of(&answer), None);
+        let left = versions::changed(shared, key, path, answer.headers(), None);
         return (forward::answer(answer), left);
     }
     let (answer, batch) = versions::read_batch(answer).await;
-    let left = versions::changed(shared, key, path, versions::tag_of(&answer), batch.as_deref());
+    let left = versions::changed(shared, key, path, answer.headers(), batch.as_deref());
     (forward::answer(answer), left)
 }
 

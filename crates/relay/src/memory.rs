@@ -1,13 +1,17 @@
-//! What passed a moment ago: states of resources, bodies without a key, and keys that left nothing behind. All are aids;
-//! losing them costs a column of a conflict, a hint or a shorter answer, never a write.
+//! What passed a moment ago: stamps of changes, states of resources, bodies without a key, and keys that left nothing behind. All are aids;
+//! losing them costs a stricter condition, a column of a conflict, a hint or a shorter answer, never a write.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use model::relay::unchanged_since;
 use model::route_class::OrderKey;
 use model::{ErrorCode, Fingerprint, RowId, Timestamp, limits};
+
+/// When the upstream says that each resource was changed last by a write that passed here.
+pub(crate) struct Stamps(Mutex<Recent<OrderKey, Timestamp>>);
 
 /// The last state seen of each resource, with its tag. Nothing of it reaches the disk before it was scanned.
 pub(crate) struct Bases(Mutex<Recent<OrderKey, (String, Bytes)>>);
@@ -52,8 +56,18 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         self.map.get(key)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.map.iter()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.map.iter_mut()
+    }
+}
+
+impl Default for Stamps {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(limits::RELAY_TAGS_MAX)))
     }
 }
 
@@ -84,6 +98,23 @@ impl Unstored {
     /// What the last caller of `key` was told, and when.
     pub(crate) fn of(&self, key: &str) -> Option<(Unkept, Timestamp)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(key).copied()
+    }
+}
+
+impl Stamps {
+    pub(crate) fn changed(&self, resource: &OrderKey, at: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(resource.clone(), at);
+    }
+
+    /// The instant since which nothing may have changed `resource`; the upstream's time is about `estimate`.
+    pub(crate) fn unchanged_since(&self, resource: &OrderKey, estimate: Timestamp) -> Timestamp {
+        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if resource.is_barrier() {
+            let overlapping = recent.iter().filter(|(known, _)| known.overlaps(resource));
+            return unchanged_since(estimate, None, overlapping.map(|(_, at)| *at));
+        }
+        let batch = recent.get(&OrderKey::barrier(resource.scope()));
+        unchanged_since(estimate, recent.get(resource).copied(), batch.copied())
     }
 }
 

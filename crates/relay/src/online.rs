@@ -55,9 +55,8 @@ pub(crate) async fn read(
     {
         return forward::switch(caller, answer, connection.stopping().clone());
     }
-    let tagged = asked.and_then(|(resource, path)| {
-        versions::read(shared, &resource, &path, versions::tag_of(&answer), begun)
-    });
+    let tagged =
+        asked.and_then(|(resource, path)| versions::read(shared, &resource, &path, answer.headers(), begun));
     let mut answer = match tagged.filter(|_| keep::is_state(&method, &answer)) {
         Some(tagged) => forward::answer(answer.map(|body| Kept::new(body, tagged, Arc::clone(shared)))),
         None => forward::answer(answer),
@@ -143,7 +142,7 @@ async fn older_writes_left(shared: &Shared, key: &OrderKey) -> bool {
 /// What an answer to a write says of its resource's version.
 fn note<B>(shared: &Shared, resource: &OrderKey, path: &str, answer: &http::Response<B>) {
     if answer.status().is_success() {
-        versions::changed(shared, resource, path, versions::tag_of(answer), None);
+        versions::changed(shared, resource, path, answer.headers(), None);
     } else if versions::is_clash(answer.status().as_u16()) {
         versions::clashed(shared, resource);
     }

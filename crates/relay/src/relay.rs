@@ -22,7 +22,7 @@ use crate::board::{Board, Change, Room};
 use crate::classify::{Plan, classify};
 use crate::config::{AuthMode, Config};
 use crate::mark::{self, OutboxWentBack};
-use crate::memory::{Bases, Twins, Unkept, Unstored};
+use crate::memory::{Bases, Stamps, Twins, Unkept, Unstored};
 use crate::tags::Tags;
 use crate::upstream::Upstream;
 use crate::{drain, head, live, online};
@@ -61,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) envelopes: Option<Envelopes>,
     pub(crate) board: Board,
     pub(crate) tags: Tags,
+    pub(crate) stamps: Stamps,
     pub(crate) bases: Bases,
     pub(crate) twins: Twins,
     pub(crate) unkept: Unstored,
@@ -137,6 +138,7 @@ impl Relay {
             envelopes,
             board,
             tags: Tags::default(),
+            stamps: Stamps::default(),
             bases: Bases::default(),
             twins: Twins::default(),
             unkept: Unstored::default(),

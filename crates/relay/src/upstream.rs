@@ -13,7 +13,7 @@ use model::{Clock, Timestamp, limits};
 use net::Secret;
 use net::client::{ClientError, Pass, Target};
 use serde_json::Value;
-use wire::hub::{CHANGED_AT_HEADER, INSTANCE_HEADER};
+use wire::hub::INSTANCE_HEADER;
 use wire::relay::is_outage;
 
 use crate::config::Config;
@@ -34,8 +34,6 @@ struct Known {
     ahead_micros: i64,
     /// It told its own time, to the microsecond: dates of its answers say less.
     tells_time: bool,
-    /// The latest change it told of: its time is not before that.
-    changed_at: Option<Timestamp>,
     /// Which one answered the last look; nothing after a connection could not be made.
     seen: Option<Seen>,
     /// When it last answered, with whatever.
@@ -110,7 +108,6 @@ impl Upstream {
                 let mut known = self.known();
                 known.breaker.answered();
                 (known.answered_at, known.cause) = (Some(self.clock.now()), None);
-                known.changed_at = known.changed_at.max(changed_at(answer.headers()));
                 drop(known);
                 Ok(answer)
             }
@@ -188,11 +185,10 @@ impl Upstream {
         }
     }
 
-    /// The upstream's time, as well as it is known: never ahead of it, and not before a change that it told of.
+    /// The upstream's time, as well as it is known: never ahead of it.
     pub(crate) fn now(&self) -> Timestamp {
-        let known = self.known();
-        let told = Timestamp::from_micros(self.clock.now().as_micros().saturating_add(known.ahead_micros));
-        known.changed_at.map_or(told, |changed_at| changed_at.max(told))
+        let ahead_micros = self.known().ahead_micros;
+        Timestamp::from_micros(self.clock.now().as_micros().saturating_add(ahead_micros))
     }
 
     fn unreachable(&self, cause: &str, retry_after: Option<Duration>) {
@@ -211,10 +207,6 @@ impl Upstream {
 /// How long it wants to be left alone.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok().map(Duration::from_secs)
-}
-
-fn changed_at(headers: &HeaderMap) -> Option<Timestamp> {
-    headers.get(CHANGED_AT_HEADER)?.to_str().ok()?.parse().ok()
 }
 
 fn bearer(token: &Secret) -> Option<HeaderValue> {

@@ -2,6 +2,8 @@
 //!
 //! - A tag belongs to a resource, not to a path: every name of the resource shows and changes the same one.
 //! - A refused condition means that the tag is old; it is dropped, so that it refuses nothing else.
+//! - The upstream's stamp of a change is a bound for its own resource: a record that is stamped in the future says little of
+//!   others.
 //! - A batch changes many resources: the versions its answer names are theirs, and without them all of its kind are
 //!   unknown.
 
@@ -9,13 +11,14 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use http::header::ETAG;
-use http::{HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use mailbox::relay::LeftVersion;
-use model::limits;
 use model::route_class::{NormalPath, OrderKey};
+use model::{Timestamp, limits};
 use sqlite::fault;
+use wire::hub::CHANGED_AT_HEADER;
 use wire::relay::versions_of;
 
 use crate::relay::Shared;
@@ -50,10 +53,10 @@ pub(crate) fn read(
     shared: &Shared,
     resource: &OrderKey,
     path: &str,
-    tag: Option<&HeaderValue>,
+    answered: &HeaderMap,
     begun: ReadBegun,
 ) -> Option<LeftVersion> {
-    let seen = keepable(resource, path, tag)?;
+    let seen = keepable(resource, path, answered.get(ETAG))?;
     shared.tags.read(&seen.order_key, &seen.tag, begun).then_some(seen)
 }
 
@@ -62,10 +65,13 @@ pub(crate) fn changed(
     shared: &Shared,
     resource: &OrderKey,
     path: &str,
-    tag: Option<&HeaderValue>,
+    answered: &HeaderMap,
     batch: Option<&[u8]>,
 ) -> Vec<LeftVersion> {
-    let own = keepable(resource, path, tag);
+    if let Some(at) = changed_at(answered) {
+        shared.stamps.changed(resource, at);
+    }
+    let own = keepable(resource, path, answered.get(ETAG));
     if fault::bug(TAGS_BY_PATH) {
         own.into_iter().for_each(|left| shared.tags.changed(&left.order_key, Some(left.tag)));
         return Vec::new();
@@ -85,6 +91,11 @@ pub(crate) fn clashed(shared: &Shared, resource: &OrderKey) {
     if !fault::bug(TAGS_BY_PATH) {
         shared.tags.changed(resource, None);
     }
+}
+
+/// The instant since which nothing may have changed `resource` when a write of it is asked for now.
+pub(crate) fn unchanged_since(shared: &Shared, resource: &OrderKey) -> Timestamp {
+    shared.stamps.unchanged_since(resource, shared.upstream.now())
 }
 
 /// The versions that an answer about a batch names.
@@ -126,7 +137,6 @@ pub(crate) async fn read_batch(answer: Response<Incoming>) -> (Response<Body>, O
     (Response::from_parts(parts, Body::from_stream(rest)), None)
 }
 
-/// The tag of an answer.
-pub(crate) fn tag_of<B>(answer: &Response<B>) -> Option<&HeaderValue> {
-    answer.headers().get(ETAG)
+fn changed_at(headers: &HeaderMap) -> Option<Timestamp> {
+    headers.get(CHANGED_AT_HEADER)?.to_str().ok()?.parse().ok()
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Outcome, Status};
 use crate::clock::Timestamp;
+use crate::limits;
 
 /// The condition a write is sent under.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,20 @@ pub fn effective(own: Precondition, predecessor: Option<(Status, Outcome, Option
         Some((Status::Done, Outcome::Committed, Some(tag))) => Precondition::Match(tag),
         Some(_) | None => own,
     }
+}
+
+/// The instant since which nothing may have changed a resource when a write of it is asked for. `estimate` is the
+/// upstream's time and may be behind it: `own` is the upstream's stamp of the last change of the resource, and
+/// `overlapping` are those of changes that may have been of it as well. Of these, one that stands far ahead of the upstream's
+/// time belongs to a record with a wrong stamp and is not believed.
+pub fn unchanged_since(
+    estimate: Timestamp,
+    own: Option<Timestamp>,
+    overlapping: impl IntoIterator<Item = Timestamp>,
+) -> Timestamp {
+    let believed_upto = estimate + limits::RELAY_STAMP_AHEAD_MAX;
+    let believed = overlapping.into_iter().filter(|at| *at <= believed_upto);
+    believed.chain(own).fold(estimate, Timestamp::max)
 }
 
 /// What is known of the state a write was asked on.
@@ -111,6 +126,29 @@ mod tests {
             (None, None, Precondition::UnmodifiedSince(now)),
         ] {
             assert_eq!(Precondition::of(asked, seen, now), expected);
+        }
+    }
+
+    #[test]
+    fn a_stamp_far_ahead_of_the_upstreams_time_counts_for_its_own_resource_alone() {
+        let (estimate, micro) = (Timestamp::from_micros(1_000_000_000), std::time::Duration::from_micros(1));
+        let near = estimate + limits::RELAY_STAMP_AHEAD_MAX;
+        let far = near + micro;
+        let before = Timestamp::from_micros(1);
+        for (own, overlapping, expected) in [
+            (None, vec![], estimate),
+            (Some(before), vec![before], estimate),
+            (Some(far), vec![], far),
+            (None, vec![far], estimate),
+            (None, vec![far, near], near),
+            (Some(estimate + micro), vec![far, near], near),
+            (Some(far), vec![near], far),
+        ] {
+            assert_eq!(
+                unchanged_since(estimate, own, overlapping.clone()),
+                expected,
+                "{own:?} {overlapping:?}"
+            );
         }
     }
 

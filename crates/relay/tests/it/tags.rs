@@ -76,6 +76,31 @@ async fn a_read_that_is_answered_after_a_write_does_not_bring_the_tag_from_befor
     }
 }
 
+#[tokio::test]
+async fn a_record_that_is_stamped_in_the_future_lets_no_write_of_another_overwrite() {
+    let batch = json!({"tasks": [{"id": "2", "status": "mine"}]});
+    for (method, path, mine) in [
+        (Method::PATCH, "/tasks/2", json!({"status": "mine"})),
+        (Method::POST, "/tasks/bulk-status-sync", batch),
+    ] {
+        let stage = Stage::open().await;
+        stage.upstream.write("/tasks/1", json!({"n": 0}));
+        stage.upstream.stamp_ahead("/tasks/1", std::time::Duration::from_secs(86_400));
+        assert_eq!(stage.call(Method::GET, "/tasks/1", &[], "").await.status, 200);
+        assert_eq!(write(&stage, &Method::PATCH, "/tasks/1", json!({"n": 1})).await.status, 201);
+        stage.upstream.leave().await;
+        let headers = [("idempotency-key", "mine")];
+        let told = stage.call(method, path, &headers, &mine.to_string()).await;
+        assert_eq!(told.status, 202, "{path}: {told:?}");
+        stage.upstream.write("/tasks/2", json!({"status": "theirs"}));
+        stage.upstream.come_back().await;
+        stage.drained().await;
+        let row = stage.envelope("mine").await.unwrap();
+        assert_eq!(row["status"], "conflict", "{path}: {row}");
+        assert_eq!(stage.upstream.record("/tasks/2"), Some(json!({"status": "theirs"})), "{path}");
+    }
+}
+
 /// A write of the only caller there is.
 fn drawn(seeded: &mut Seeded) -> (Method, String, Value) {
     let id = seeded.below(4);

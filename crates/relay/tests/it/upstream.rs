@@ -177,6 +177,13 @@ impl Upstream {
         apply(&mut self.books.lock().unwrap(), &copy).0
     }
 
+    /// The record of `path` is stamped in the future, as by a clock that was wrong when it was changed.
+    pub fn stamp_ahead(&self, path: &str, ahead: Duration) {
+        let mut books = self.books.lock().unwrap();
+        let at = books.now() + ahead;
+        books.updated_at.insert(path.to_owned(), at);
+    }
+
     /// Lives by another clock than the machine's.
     pub fn by(&self, clock: Arc<dyn Clock>) {
         self.books.lock().unwrap().clock = Some(clock);
@@ -265,7 +272,7 @@ async fn meet(
     let (status, version, said) = apply(&mut books.lock().unwrap(), &copy);
     let mut answer = answer(status, version, &said);
     if status == 201 {
-        let changed_at = books.lock().unwrap().now().to_string();
+        let changed_at = books.lock().unwrap().changed_at(&copy).to_string();
         answer.headers_mut().insert("postrider-changed-at", changed_at.parse().unwrap());
     }
     Ok(answer)
@@ -293,10 +300,21 @@ impl Books {
     }
 
     fn put(&mut self, path: &str, body: Value) -> u64 {
-        let (version, now) = (self.version(path) + 1, self.now());
+        let version = self.version(path) + 1;
+        let rising = self.updated_at.get(path).map(|at| *at + Duration::from_micros(1));
+        let at = self.now().max(rising.unwrap_or(Timestamp::from_micros(0)));
         self.records.insert(path.to_owned(), (version, body));
-        self.updated_at.insert(path.to_owned(), now);
+        self.updated_at.insert(path.to_owned(), at);
         version
+    }
+
+    /// The latest stamp of what the copy changed.
+    fn changed_at(&self, copy: &Letter) -> Timestamp {
+        let body = serde_json::from_slice(&copy.body).unwrap_or_default();
+        let tasks = tasks_of(&body).into_iter().map(|task| named(&task));
+        let stamps =
+            tasks.chain([record_of(&copy.path)]).filter_map(|path| self.updated_at.get(&path).copied());
+        stamps.max().unwrap_or_else(|| self.now())
     }
 
     /// Whether the record is as the copy's condition says.
@@ -318,10 +336,17 @@ fn record_of(path: &str) -> String {
     }
 }
 
+fn tasks_of(body: &Value) -> Vec<Value> {
+    body["tasks"].as_array().cloned().unwrap_or_default()
+}
+
+fn named(task: &Value) -> String {
+    format!("/tasks/{}", task["id"].as_str().unwrap_or_default())
+}
+
 /// Changes the tasks that a batch names, all or none.
 fn apply_batch(books: &mut Books, copy: &Letter, body: &Value) -> Result<Value, Value> {
-    let tasks = body["tasks"].as_array().cloned().unwrap_or_default();
-    let named = |task: &Value| format!("/tasks/{}", task["id"].as_str().unwrap_or_default());
+    let tasks = tasks_of(body);
     let refused: Vec<Value> = tasks
         .iter()
         .filter(|task| !books.fits(&named(task), copy))
