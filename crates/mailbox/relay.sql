@@ -1,6 +1,6 @@
 -- The tables of relay/outbox.db after all migrations. Instants are integer microseconds of this host's clock;
 -- created_at is the upstream's. place: where it stands in its order; a successor takes its predecessor's.
--- ending: how it will end once the upstream was asked about its key. told: the caller heard the upstream itself.
+-- ending: how it will end once the upstream was asked about its key.
 
 CREATE TABLE meta (
     k TEXT PRIMARY KEY,
@@ -30,7 +30,6 @@ CREATE TABLE envelope (
     status                INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7),
     outcome               INTEGER NOT NULL CHECK (outcome BETWEEN 0 AND 3),
     ending                INTEGER CHECK (ending BETWEEN 3 AND 6),
-    told                  INTEGER NOT NULL DEFAULT 0 CHECK (told IN (0, 1)),
     attempts              INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     next_attempt_at       INTEGER NOT NULL,
     lease_token           BLOB CHECK (length(lease_token) = 16),

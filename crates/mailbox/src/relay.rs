@@ -23,7 +23,7 @@ pub use open::{Envelopes, RELAY_SCHEMA, SetAside};
 pub use operate::{OperateError, Successor, Withdrawn};
 pub use read::{Ahead, Bodies, Count, OpenKey};
 pub use row::{Envelope, Response, Source};
-pub use settle::{Heard, LeftVersion, Settled, Telling};
+pub use settle::{Heard, LeftVersion, Settled};
 pub use store::{NewEnvelope, Start, Stored};
 
 /// The one writer read the row in this very transaction: the state a statement names is the state it finds.

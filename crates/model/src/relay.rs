@@ -1,7 +1,7 @@
 //! The rules of the edge relay: what becomes of a write that waits on this host's disk.
 //!
 //! - An envelope that was ever on the wire ends only after the upstream said what became of its key. Until then
-//!   it is unfinished and holds its order key.
+//!   it is unfinished and holds its order key. One whose caller waited and heard the upstream's own refusal is forgotten.
 //! - A 2xx is truth from any state; any other answer counts only under the lease the envelope was sent with.
 //! - The precondition an envelope is first sent with stays with it on every attempt.
 //! - An envelope is replayed by itself only while the upstream surely remembers its key.

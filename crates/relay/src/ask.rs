@@ -44,13 +44,6 @@ pub(crate) async fn end(shared: &Shared, envelopes: &Envelopes, taken: &Taken) -
     let response = Kept { code, ..Kept::default() };
     let ended = envelopes.conclude(envelope.local_seq, taken.lease, fenced, response, now).await?;
     let Some(ended) = ended else { return Ok(()) };
-    let told = envelope.told && ended.status != Status::Done;
-    if told {
-        // Its caller has the upstream's own answer; there is nothing to review.
-        shared.board.leave(&ended.order_key, ended.body_bytes);
-        shared.wake.notify_one();
-        return Ok(());
-    }
     shared.changed(Status::Inflight, &ended);
     Ok(())
 }

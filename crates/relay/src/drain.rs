@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Limited};
-use mailbox::relay::{Envelope, Envelopes, Heard, LeftVersion, Response as Kept, Taken, Task, Telling};
+use mailbox::relay::{Envelope, Envelopes, Heard, LeftVersion, Response as Kept, Taken, Task};
 use model::relay::{Answer, BreakerState, Outcome, Precondition, Status};
 use model::route_class::RouteClass;
 use model::{Timestamp, limits};
@@ -319,7 +319,6 @@ async fn attempt(shared: &Shared, taken: &Taken, precondition: Option<Preconditi
         lease: taken.lease,
         outcome_before: taken.envelope.outcome,
         answer: Answer::Lost,
-        telling: Telling::Nobody,
         response: Kept::default(),
         left: Vec::new(),
         error: None,

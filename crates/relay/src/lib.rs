@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! request ─▶ classify ─▶ scan ─▶ board (older writes first) ─▶ write-ahead ─▶ forward ─▶ settle
-//!               │          └ 422 when it cannot pass        └ 202 queued ◀─ upstream away
+//!               │          └ 422 when it cannot pass        └ 202 queued ◀─ upstream away        └ refused: forgotten
 //!               └ online only: forward, or 503
 //! drainer: probe ─▶ claim ─▶ send ─▶ settle;  ended, but it may have left ─▶ ask about its key ─▶ conclude
 //! ```

@@ -11,19 +11,17 @@ use futures_util::{StreamExt, stream};
 use http::header::{CONTENT_LENGTH, ETAG, EXPECT, HeaderMap, IF_MATCH, IF_UNMODIFIED_SINCE};
 use http_body_util::BodyExt;
 use mailbox::relay::{
-    Envelope, Envelopes, Heard, LeftVersion, NewEnvelope, Response as Kept, Source, Start, Stored, Telling,
+    Envelope, Envelopes, Heard, LeftVersion, NewEnvelope, Response as Kept, Source, Start, Stored,
 };
 use model::error::Malformed;
 use model::relay::{Answer, BreakerState, Outcome, Precondition, Status};
 use model::route_class::{OrderKey, Route, RouteClass};
 use model::secrets::{Allowed, looks_secret, scan_json};
-use model::{ErrorCode, hub, limits};
+use model::{ErrorCode, LeaseToken, hub, limits};
 use net::respond::Refusal;
 use sqlite::{StorageError, fault};
 use wire::hub::CREATED_HEADER;
-use wire::relay::{
-    AGENT_HEADER, KEY_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, answer_of, instant, is_outage,
-};
+use wire::relay::{AGENT_HEADER, KEY_HEADER, PRINCIPAL_HEADER, SESSION_HEADER, instant, is_outage};
 
 use crate::board::Place;
 use crate::receipt::{self, Why};
@@ -340,14 +338,13 @@ enum KeyHolder {
     Envelope,
     /// The envelope, and the upstream has it.
     Committed,
-    /// Only the upstream can tell: the envelope ended otherwise, or its caller heard the upstream refuse it.
+    /// Only the upstream can tell: the envelope ended otherwise.
     Upstream,
 }
 
 impl KeyHolder {
     fn of(envelope: &Envelope) -> Self {
         match envelope.status {
-            Status::Queued | Status::Inflight if envelope.told => Self::Upstream,
             Status::Queued | Status::Inflight => Self::Envelope,
             Status::Done => Self::Committed,
             Status::Conflict
@@ -422,7 +419,6 @@ async fn settle_live(
         // Its first attempt: before it, nothing had left.
         outcome_before: Outcome::NotSent,
         answer: Answer::Lost,
-        telling: Telling::Nobody,
         response: Kept::default(),
         left: Vec::new(),
         error: None,
@@ -432,25 +428,17 @@ async fn settle_live(
     };
     let passed = match sent {
         Ok(answer) if !is_outage(answer.status().as_u16()) => {
-            let status = answer.status().as_u16();
-            heard.answer = match answer_of(status, None) {
-                Answer::Committed => Answer::Committed,
-                // Whatever else it said, the caller hears it from the upstream itself.
-                _ => Answer::Refused,
-            };
-            heard.telling = Telling::Caller;
-            heard.response = kept(&answer, status);
             shared.upstream.heard_time(answer.headers());
-            if envelope.route_class != RouteClass::Replace {
-                Some(forward::answer(answer))
-            } else if heard.answer == Answer::Committed {
+            if !answer.status().is_success() {
+                return pass_refusal(shared, envelopes, &envelope, lease, answer).await;
+            }
+            heard.answer = Answer::Committed;
+            heard.response = kept(&answer, answer.status().as_u16());
+            if envelope.route_class == RouteClass::Replace {
                 let (passed, left) = changed(shared, &envelope, answer).await;
                 heard.left = left;
                 Some(passed)
             } else {
-                if versions::is_clash(status) {
-                    versions::clashed(shared, &envelope.order_key);
-                }
                 Some(forward::answer(answer))
             }
         }
@@ -480,6 +468,29 @@ async fn settle_live(
         // Stored before it was sent, so it waits all the same: the next start finds it.
         (None, Ok(None) | Err(_)) => receipt::queued(&envelope, 0),
     }
+}
+
+/// The caller hears the upstream's own answer, and nothing is kept of the write. Its key is not asked about: that would
+/// retire it, and what the upstream refused may come again under it.
+async fn pass_refusal(
+    shared: &Shared,
+    envelopes: &Envelopes,
+    envelope: &Envelope,
+    lease: LeaseToken,
+    answer: http::Response<hyper::body::Incoming>,
+) -> Response {
+    if envelope.route_class == RouteClass::Replace && versions::is_clash(answer.status().as_u16()) {
+        versions::clashed(shared, &envelope.order_key);
+    }
+    match envelopes.forget_live(envelope.local_seq, lease).await {
+        Ok(true) => shared.board.leave(&envelope.order_key, envelope.body_bytes),
+        Ok(false) => {}
+        Err(error) => {
+            tracing::error!(%error, "a refused write could not be forgotten; it is sent again under its key")
+        }
+    }
+    shared.wake.notify_one();
+    forward::answer(answer)
 }
 
 /// Keeps the versions that a committed change left, before its caller or a later write can rest on them.

@@ -44,8 +44,6 @@ pub struct Envelope {
     pub outcome: Outcome,
     /// How it will end once its key was asked about.
     pub ending: Option<Ending>,
-    /// Its caller heard the upstream itself.
-    pub told: bool,
     /// Tries so far.
     pub attempts: u32,
     /// Not before.
@@ -140,7 +138,6 @@ columns! {
     Status "status"
     Outcome "outcome"
     Ending "ending"
-    Told "told"
     Attempts "attempts"
     NextAttemptAt "next_attempt_at"
     LeaseToken "lease_token"
@@ -190,7 +187,6 @@ impl Envelope {
             status: get(row, Column::Status as usize)?,
             outcome: get(row, Column::Outcome as usize)?,
             ending: get(row, Column::Ending as usize)?,
-            told: row.get(Column::Told as usize)?,
             attempts: row.get(Column::Attempts as usize)?,
             next_attempt_at: get(row, Column::NextAttemptAt as usize)?,
             lease: get(row, Column::LeaseToken as usize)?,

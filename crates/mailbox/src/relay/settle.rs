@@ -23,8 +23,6 @@ pub struct Heard {
     pub outcome_before: Outcome,
     /// What came.
     pub answer: Answer,
-    /// The caller's part in it.
-    pub telling: Telling,
     /// What is kept of it.
     pub response: Response,
     /// The versions that the write left behind, where the answer named them.
@@ -46,15 +44,6 @@ pub struct LeftVersion {
     pub order_key: OrderKey,
     /// Its entity tag.
     pub tag: String,
-}
-
-/// Who hears the upstream's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
-    /// The caller, who waits for it: an envelope that the upstream refused has nothing more to say.
-    Caller,
-    /// Nobody: the caller has a receipt.
-    Nobody,
 }
 
 /// What an envelope became.
@@ -110,11 +99,21 @@ impl Envelopes {
                 let Some(ending) = row.ending else { return Ok(None) };
                 let (status, outcome) = conclude(ending, fenced);
                 end(conn, &End { response, ..End::new(local_seq, Status::Inflight, status, outcome, now) })?;
-                let ended = find(conn, local_seq)?;
-                if row.told && status != Status::Done {
-                    forget(conn, local_seq)?;
+                Ok(find(conn, local_seq)?)
+            })
+            .await
+    }
+
+    /// Forgets a write whose caller waited and heard the upstream's own refusal; false when the lease was lost.
+    pub async fn forget_live(&self, local_seq: u64, lease: LeaseToken) -> Result<bool, StorageError> {
+        self.db
+            .write("relay.forget_live", move |conn| {
+                let asked = named_params! {":seq": local_seq, ":lease": Sql(&lease)};
+                let forgotten = conn.prepare_cached(sql::FORGET_LIVE)?.execute(asked)? == 1;
+                if forgotten {
+                    conn.prepare_cached(sql::FORGET_BODY)?.execute(named_params! {":seq": local_seq})?;
                 }
-                Ok(ended)
+                Ok(forgotten)
             })
             .await
     }
@@ -163,8 +162,6 @@ fn apply(conn: &Connection, heard: &Heard) -> rusqlite::Result<Option<Settled>> 
     let holds_lease = row.lease == Some(heard.lease);
     let did = settle(row.status, holds_lease, heard.outcome_before, heard.answer);
     let back = |outcome, ending: Option<Ending>, due| {
-        let told = heard.telling == Telling::Caller && ending.is_some();
-        let row = Envelope { told: row.told || told, ..row.clone() };
         again(conn, &row, heard.lease, outcome, ending, due, &heard.response, heard.error.as_deref())
     };
     match did {
@@ -219,7 +216,7 @@ fn again(
     // A lease that was lost in between has its own holder; nothing of ours is written then.
     conn.prepare_cached(sql::AGAIN)?.execute(named_params! {
         ":seq": row.local_seq, ":lease": Sql(&lease), ":outcome": Sql(&outcome), ":ending": Sql(&ending),
-        ":told": row.told, ":due": Sql(&due), ":error": error.map(secrets::storable_text),
+        ":due": Sql(&due), ":error": error.map(secrets::storable_text),
         ":response_status": response.status, ":response_code": storable(response.code.as_deref()),
         ":response_etag": storable(response.etag.as_deref()),
     })?;

@@ -29,6 +29,7 @@ statements! {
     FIND_SEQ "find_seq"
     FORGET "forget"
     FORGET_BODY "forget_body"
+    FORGET_LIVE "forget_live"
     INSERT "insert"
     INSERT_BODY "insert_body"
     LAST_OF_KEY "last_of_key"

@@ -161,7 +161,6 @@ impl Insert {
             status,
             outcome,
             ending: None,
-            told: false,
             attempts: u32::from(live),
             next_attempt_at: now,
             lease,

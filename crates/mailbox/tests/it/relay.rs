@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mailbox::relay::{
     Ahead, Bodies, Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, RELAY_SCHEMA, Response,
-    Source, Start, Stored, Successor, Taken, Task, Telling, Withdrawn,
+    Source, Start, Stored, Successor, Taken, Task, Withdrawn,
 };
 use model::relay::{Answer, Fenced, Outcome, Precondition, Status};
 use model::route_class::{OrderKey, RouteClass};
@@ -47,7 +47,6 @@ impl Stage {
             lease: taken.lease,
             outcome_before: taken.envelope.outcome,
             answer,
-            telling: Telling::Nobody,
             response: Response { etag: etag.map(str::to_owned), ..Response::default() },
             left: Vec::new(),
             error: None,
@@ -413,6 +412,31 @@ async fn a_file_from_before_the_lean_tables_keeps_its_writes_and_gives_no_place_
     assert_eq!(keys(&sent), ["a", "c"], "b waits behind a");
     assert!(matches!(&sent[0].task, Task::Send { body, .. } if body == b"a"));
     assert_eq!(relay.now(&sent[0].envelope).await.idempotency_key, "a");
+}
+
+#[tokio::test]
+async fn a_file_from_before_forgets_the_writes_whose_callers_heard_the_refusal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("outbox.db");
+    let before = sqlite::Schema { migrations: &RELAY_SCHEMA.migrations[..6], ..RELAY_SCHEMA };
+    drop(sqlite::Db::open_inline(sqlite::Options::new(&path, before)).unwrap());
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    for told in [0, 1] {
+        conn.execute(
+            "INSERT INTO envelope (place, envelope_id, idempotency_key, fingerprint, method, path, route_class, scope,
+                 order_key, barrier, status, outcome, ending, told, next_attempt_at, queued_at, created_at, body_bytes)
+             VALUES (1, randomblob(16), 'told ' || ?1, zeroblob(32), 'POST', '/', 0, 'task', 'task:1', 0, 0, 1, 4, ?1,
+                 ?2, ?2, ?2, 1)",
+            (told, NOW.as_micros()),
+        )
+        .unwrap();
+        conn.execute("INSERT INTO envelope_body (local_seq, body) VALUES (?1, x'7b7d')", [told + 1]).unwrap();
+    }
+    drop(conn);
+    let envelopes = Envelopes::open(path, Arc::new(OsEntropy), NOW).unwrap();
+    let left = envelopes.list(None, 0, 10).await.unwrap();
+    assert_eq!(left.iter().map(|row| row.idempotency_key.as_str()).collect::<Vec<_>>(), ["told 0"]);
+    assert_eq!(envelopes.bodies(2).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -137,6 +137,28 @@ async fn the_exact_duplicate_of_the_request_that_has_a_key_gets_its_answer_also_
 }
 
 #[tokio::test]
+async fn what_the_upstream_refused_while_its_caller_waited_may_come_again_under_its_key() {
+    let refused = [
+        (Method::POST, "/progress/", "", r#"{"invalid":true}"#, Fault::None, 422, r#"{"n":1}"#),
+        (Method::PATCH, "/tasks/1", "\"9\"", r#"{"n":1}"#, Fault::None, 409, r#"{"n":1}"#),
+        (Method::POST, "/progress/", "", r#"{"n":1}"#, Fault::Status(429), 429, r#"{"n":1}"#),
+        (Method::POST, "/progress/", "", r#"{"n":1}"#, Fault::Status(500), 500, r#"{"n":1}"#),
+    ];
+    for (method, path, condition, body, fault, status, corrected) in refused {
+        let stage = Stage::open().await;
+        stage.upstream.set(fault);
+        let headers = [("idempotency-key", "k"), ("if-match", condition)];
+        let asked = &headers[..if condition.is_empty() { 1 } else { 2 }];
+        let told = stage.call(method.clone(), path, asked, body).await;
+        assert_eq!((told.status, told.header("statehub-relay")), (status, "forwarded"), "{told:?}");
+        stage.upstream.set(Fault::None);
+        assert_eq!(stage.drained().await["queued"], 0, "{status}");
+        let again = stage.call(method, path, &headers[..1], corrected).await;
+        assert_eq!((again.status, stage.upstream.applied("k")), (201, 1), "after a {status}: {again:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_exact_duplicate_gets_its_answer_while_a_conflict_over_its_key_is_kept() {
     let stage = Stage::open().await;
     stage.upstream.leave().await;

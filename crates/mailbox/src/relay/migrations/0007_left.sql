@@ -5,3 +5,8 @@ CREATE TABLE envelope_left (
     scope     TEXT NOT NULL,
     tag       TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- A live write that the upstream refused is forgotten at once: its caller has the upstream's own answer.
+DELETE FROM envelope_body WHERE local_seq IN (SELECT local_seq FROM envelope WHERE told = 1 AND status < 2);
+DELETE FROM envelope WHERE told = 1 AND status < 2;
+ALTER TABLE envelope DROP COLUMN told;

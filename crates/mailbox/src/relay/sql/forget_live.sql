@@ -1,0 +1,1 @@
+DELETE FROM envelope WHERE local_seq = :seq AND status = 1 AND lease_token = :lease
