@@ -320,6 +320,8 @@ pub const PASS_IDLE_CONNECTIONS_MAX: usize = 256;
 pub const RELAY_BATCH_ANSWER_BYTES_MAX: usize = 128 * 1024;
 /// Entity tags a relay remembers; the oldest goes.
 pub const RELAY_TAGS_MAX: usize = 10_000;
+/// Writes that are too old to be sent again which the standing of a relay names.
+pub const RELAY_TOO_OLD_NAMED_MAX: usize = 20;
 /// An upstream's stamp of a change may stand this much ahead of the upstream's time as a relay knows it: the two clocks may
 /// have moved apart since the relay asked.
 pub const RELAY_STAMP_AHEAD_MAX: Duration = Duration::from_secs(60);

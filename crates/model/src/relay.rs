@@ -4,7 +4,8 @@
 //!   it is unfinished and holds its order key. One whose caller waited and heard the upstream's own refusal is forgotten.
 //! - A 2xx is truth from any state; any other answer counts only under the lease the envelope was sent with.
 //! - The precondition an envelope is first sent with stays with it on every attempt.
-//! - An envelope is replayed by itself only while the upstream surely remembers its key.
+//! - An envelope that may have been sent is sent again only while the upstream surely remembers its key: young enough by
+//!   this host's date and by the upstream's time. One that never left has no record there to be forgotten.
 
 mod breaker;
 mod explain;
@@ -85,6 +86,15 @@ pub enum Age {
     Over,
 }
 
+/// One moment by the clocks that tell how old a write is; either may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// By this host's date.
+    pub here: Timestamp,
+    /// By the upstream's time, as it was known here.
+    pub upstream: Timestamp,
+}
+
 macro_rules! words {
     ($type:ident { $($variant:ident $word:literal $code:literal)* }) => {
         impl $type {
@@ -136,6 +146,16 @@ impl Status {
     }
 }
 
+impl Outcome {
+    /// Nothing the relay knows denies it.
+    pub const fn may_be_committed(self) -> bool {
+        match self {
+            Outcome::NotSent | Outcome::NotCommitted => false,
+            Outcome::Unknown | Outcome::Committed => true,
+        }
+    }
+}
+
 impl Ending {
     /// The state it leads to.
     pub const fn status(self) -> Status {
@@ -160,6 +180,14 @@ pub fn age(queued_at: Timestamp, now: Timestamp) -> Age {
     } else {
         Age::Fresh
     }
+}
+
+/// Whether a write of that outcome, stored at `stored`, must not be sent again: it may have been committed, and by one of
+/// the clocks the upstream may have forgotten its key. Ages that only end what waits believe less ([`crate::ageing`]): a
+/// date that is wrong costs a question here, and a write applied twice there.
+pub fn may_be_forgotten(outcome: Outcome, stored: Moment, now: Moment) -> bool {
+    let is_over = |stored, now| age(stored, now) == Age::Over;
+    outcome.may_be_committed() && (is_over(stored.here, now.here) || is_over(stored.upstream, now.upstream))
 }
 
 /// How long an envelope waits after its `attempts`-th try; the upstream's own wish counts within a bound.
@@ -209,6 +237,29 @@ mod tests {
             assert_eq!(age(at(0, 0), now), expected, "{now}");
         }
         assert!(limits::RELAY_AGE_MAX + Duration::from_secs(86_400) <= limits::IDEMPOTENCY_KEPT);
+    }
+
+    #[test]
+    fn a_write_that_may_be_committed_is_not_sent_again_once_it_is_too_old_by_any_clock() {
+        let at = |here: i64, upstream: i64| Moment {
+            here: Timestamp::from_micros(here * 86_400_000_000),
+            upstream: Timestamp::from_micros(upstream * 86_400_000_000),
+        };
+        for (stored, now, expected) in [
+            (at(0, 0), at(12, 12), false),
+            (at(0, 0), at(13, 13), true),
+            (at(0, 0), at(13, 0), true),
+            (at(0, 0), at(0, 13), true),
+            (at(0, 0), at(-400, 13), true),
+            (at(0, 400), at(12, 412), false),
+            (at(0, 400), at(12, 413), true),
+        ] {
+            for outcome in Outcome::ALL {
+                let may_be_committed = matches!(outcome, Outcome::Unknown | Outcome::Committed);
+                let forgotten = may_be_forgotten(*outcome, stored, now);
+                assert_eq!(forgotten, expected && may_be_committed, "{outcome:?} {stored:?} {now:?}");
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use http::Request;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Limited};
 use mailbox::relay::{Envelope, Envelopes, Heard, LeftVersion, Response as Kept, Taken, Task};
-use model::relay::{Answer, BreakerState, Outcome, Precondition, Status};
+use model::relay::{Answer, BreakerState, Precondition, Status};
 use model::route_class::RouteClass;
 use model::{Timestamp, limits};
 use sqlite::{StorageError, fault};
@@ -92,7 +92,7 @@ impl Drainer {
         }
         let mut free = self.free_lanes();
         while free > 0 && !self.is_halted() {
-            let claims = self.envelopes.claim(self.shared.clock.now(), free).await?;
+            let claims = self.envelopes.claim(self.shared.moment(), free).await?;
             claims.ended.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
             if claims.taken.is_empty() {
                 return Ok(self.until(claims.next_due));
@@ -138,7 +138,7 @@ impl Drainer {
         let now = self.shared.clock.monotonic();
         if now.saturating_sub(self.aged_at) >= LOOK_EVERY {
             self.aged_at = now;
-            let claims = self.envelopes.claim(self.shared.clock.now(), 0).await?;
+            let claims = self.envelopes.claim(self.shared.moment(), 0).await?;
             claims.ended.iter().for_each(|envelope| self.shared.changed(Status::Queued, envelope));
         }
         Ok(())
@@ -291,11 +291,11 @@ async fn send(
         (Answer::Unauthorized, _) => {
             shared.pause(format!("the upstream refuses the relay's own credential ({status})")).await;
         }
-        (Answer::Committed | Answer::Conflict | Answer::Refused, 1..) => {
+        (Answer::Committed | Answer::Conflict | Answer::KeyExpired | Answer::Refused, 1..) => {
             shared.standing().credential = Credential::Accepted;
         }
         // Without a status nothing was sent.
-        (Answer::Committed | Answer::Conflict | Answer::Refused, 0)
+        (Answer::Committed | Answer::Conflict | Answer::KeyExpired | Answer::Refused, 0)
         | (Answer::Busy | Answer::NotSent | Answer::Lost, _) => {}
     }
     if heard.answer == Answer::Conflict {
@@ -427,12 +427,4 @@ fn code(said: &[u8]) -> Option<String> {
     let refusal: serde_json::Value = serde_json::from_slice(said).ok()?;
     let code = ["error", "code"].iter().find_map(|name| refusal.get(name)?.as_str())?;
     (code.len() <= limits::RELAY_SOURCE_BYTES_MAX).then(|| code.to_owned())
-}
-
-/// An envelope whose outcome is worth knowing before it ends.
-pub(crate) fn may_have_left(outcome: Outcome) -> bool {
-    match outcome {
-        Outcome::NotSent | Outcome::NotCommitted => false,
-        Outcome::Unknown | Outcome::Committed => true,
-    }
 }

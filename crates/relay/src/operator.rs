@@ -21,7 +21,6 @@ use wire::Refused;
 use wire::relay::{Acted, EnvelopePage, ReplayRequest, ResolveRequest, RetryRequest};
 
 use crate::ask::{Word, fence, mint_key};
-use crate::drain::may_have_left;
 use crate::relay::{Relay, Shared, UPSTREAM_ID};
 use crate::{explain, view};
 
@@ -108,8 +107,10 @@ async fn cancel(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> An
 }
 
 async fn withdraw(shared: &Shared, row: &Envelope, resolution: &str) -> Result<Acted, Refusal> {
-    let may_be_there =
-        may_have_left(row.outcome).then(|| "It may have been committed: nobody could say yet.".to_owned());
+    let may_be_there = row
+        .outcome
+        .may_be_committed()
+        .then(|| "It may have been committed: nobody could say yet.".to_owned());
     let now = shared.clock.now();
     match outbox(shared)?.cancel(row.envelope_id, resolution.to_owned(), now).await.map_err(refused)? {
         Withdrawn::Changed { before, envelope } => {

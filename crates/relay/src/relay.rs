@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use mailbox::relay::{Envelope, Envelopes, Heard, Settled};
-use model::relay::{Move, Status};
+use model::relay::{Moment, Move, Status};
 use model::{Clock, Entropy, ErrorCode, limits};
 use net::client::Target;
 use net::respond::Refusal;
@@ -281,6 +281,10 @@ impl Shared {
         Room { rows_max: self.config.rows_max, bytes_max: self.config.bytes_max }
     }
 
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { here: self.clock.now(), upstream: self.upstream.now() }
+    }
+
     pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -326,7 +330,7 @@ impl Shared {
         heard: Heard,
     ) -> Result<Option<Settled>, StorageError> {
         let settled = envelopes.settle(heard).await?;
-        if let Some(Settled { before, envelope, did: Move::Done }) = &settled {
+        if let Some(Settled { before, envelope, did: Move::Done | Move::Expire }) = &settled {
             self.changed(*before, envelope);
         }
         Ok(settled)

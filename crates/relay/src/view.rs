@@ -1,9 +1,10 @@
 //! Envelopes and the relay's standing as an operator sees them.
 
 use mailbox::relay::{Count, Envelope, Envelopes};
+use model::limits;
 use model::relay::{Age, Base, Outcome, Status, age};
 use sqlite::StorageError;
-use wire::relay::{EnvelopeView, RelayStatus, instant};
+use wire::relay::{EnvelopeView, RelayStatus, TooOldWrite, instant};
 
 use crate::mark::OutboxWentBack;
 use crate::relay::Shared;
@@ -68,9 +69,12 @@ pub(crate) async fn with_bodies(envelopes: &Envelopes, row: &Envelope) -> Result
 
 /// How the relay stands.
 pub(crate) async fn status(shared: &Shared) -> Result<RelayStatus, StorageError> {
-    let (counts, blocked) = match &shared.envelopes {
-        Some(envelopes) => (envelopes.counts().await?, envelopes.blocked().await?),
-        None => (Vec::new(), 0),
+    let (counts, blocked, too_old) = match &shared.envelopes {
+        Some(envelopes) => {
+            let too_old = envelopes.too_old(shared.moment(), limits::RELAY_TOO_OLD_NAMED_MAX).await?;
+            (envelopes.counts().await?, envelopes.blocked().await?, too_old)
+        }
+        None => (Vec::new(), 0, Vec::new()),
     };
     let of = |wanted: Status| sum(counts.iter().filter(|count| count.status == wanted));
     let open = || counts.iter().filter(|count| count.status.is_unfinished());
@@ -102,6 +106,7 @@ pub(crate) async fn status(shared: &Shared) -> Result<RelayStatus, StorageError>
         blocked,
         oldest_queued_at: oldest.map(instant),
         age_alarm: alarm.map(str::to_owned),
+        too_old: too_old.iter().map(too_old_write).collect(),
         conflict: of(Status::Conflict),
         rejected: of(Status::Rejected),
         expired: of(Status::Expired),
@@ -109,6 +114,17 @@ pub(crate) async fn status(shared: &Shared) -> Result<RelayStatus, StorageError>
         superseded: of(Status::Superseded),
         done: of(Status::Done),
     })
+}
+
+fn too_old_write(row: &Envelope) -> TooOldWrite {
+    TooOldWrite {
+        envelope_id: row.envelope_id.to_string(),
+        method: row.method.clone(),
+        path: row.path.clone(),
+        queued_at: instant(row.queued_at),
+        status: row.status.word().to_owned(),
+        outcome: row.outcome.word().to_owned(),
+    }
 }
 
 fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> u64 {

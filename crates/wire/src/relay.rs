@@ -41,6 +41,7 @@ pub fn answer_of(status: u16, code: Option<&str>) -> Answer {
         // Of a copy whose key is retired nothing more can come; the key itself says how it ends.
         409 if code == Some(ErrorCode::IdempotencyKeyRetired.code()) => Answer::Refused,
         409 | 412 => Answer::Conflict,
+        422 if code == Some(ErrorCode::IdempotencyKeyExpired.code()) => Answer::KeyExpired,
         408 | 425 | 429 | 500..=599 => Answer::Busy,
         _ => Answer::Refused,
     }
@@ -185,6 +186,9 @@ pub struct RelayStatus {
     pub oldest_queued_at: Option<String>,
     /// `old` from seven days on, `last` from twelve.
     pub age_alarm: Option<String>,
+    /// Writes that may have been sent and are too old to be sent again by themselves; the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub too_old: Vec<TooOldWrite>,
     /// Clashes a person decides.
     pub conflict: u64,
     /// Refused for good.
@@ -197,6 +201,23 @@ pub struct RelayStatus {
     pub superseded: u64,
     /// Committed in the last day.
     pub done: u64,
+}
+
+/// A write whose key the upstream may have forgotten: a person decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TooOldWrite {
+    /// Its id.
+    pub envelope_id: String,
+    /// The method.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// When it was stored.
+    pub queued_at: String,
+    /// `queued` until the upstream was asked about its key, then `expired`.
+    pub status: String,
+    /// `unknown`: it may have been applied. `not_committed`: it was not.
+    pub outcome: String,
 }
 
 /// One envelope as an operator sees it. No secret is in it: none was ever stored.
@@ -366,6 +387,7 @@ mod tests {
             (400, None, Answer::Refused),
             (404, None, Answer::Refused),
             (422, None, Answer::Refused),
+            (422, Some("idempotency_key_expired"), Answer::KeyExpired),
             (302, None, Answer::Refused),
         ] {
             assert_eq!(answer_of(status, code), expected, "{status} {code:?}");

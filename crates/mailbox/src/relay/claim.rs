@@ -1,12 +1,12 @@
 //! The drainer takes what may leave: of each order key its oldest write, under a lease.
 
-use model::relay::{Ending, Outcome, Precondition, Status, effective};
+use model::relay::{Ending, Moment, Outcome, Precondition, Status, effective, may_be_forgotten};
 use model::route_class::OrderKey;
 use model::{Entropy, LeaseToken, RowId, Timestamp, limits};
 use rusqlite::{Connection, OptionalExtension, named_params};
 use sqlite::StorageError;
 
-use super::read::by_id;
+use super::read::{by_id, over_age};
 use super::row::Envelope;
 use super::settle::{End, end};
 use super::{Envelopes, one, sort, sql};
@@ -18,6 +18,9 @@ const NEAR: usize = 8 * limits::RELAY_LANES_MAX;
 
 /// `last_error` of an envelope that can never be sent: its file is damaged, and its order key goes on without it.
 const BODY_MISSING: &str = "body_missing: the file holds the envelope without its body";
+
+/// `last_error` of an envelope that is asked about in place of being sent again.
+const TOO_OLD: &str = "too_old: it may have been sent, and the upstream may have forgotten its key";
 
 /// What the drainer got.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +36,7 @@ pub struct Claims {
 /// An envelope under a lease.
 #[derive(Clone, Debug)]
 pub struct Taken {
-    /// It, as it stood before.
+    /// It, as it stood before; with its ending, when it got one by this claim because of its age.
     pub envelope: Envelope,
     /// Under which its result may be recorded.
     pub lease: LeaseToken,
@@ -57,7 +60,7 @@ pub enum Task {
 
 impl Envelopes {
     /// Takes at most `rows_max` envelopes that are due. Those past their age end, or are to be asked about.
-    pub async fn claim(&self, now: Timestamp, rows_max: usize) -> Result<Claims, StorageError> {
+    pub async fn claim(&self, now: Moment, rows_max: usize) -> Result<Claims, StorageError> {
         let entropy = std::sync::Arc::clone(&self.entropy);
         self.db.write_checked("relay.claim", move |conn| Ok(take(conn, now, rows_max, &*entropy)?)).await
     }
@@ -81,10 +84,11 @@ impl Envelopes {
 
 fn take(
     conn: &Connection,
-    now: Timestamp,
+    moment: Moment,
     rows_max: usize,
     entropy: &dyn Entropy,
 ) -> rusqlite::Result<Claims> {
+    let now = moment.here;
     conn.prepare_cached(sql::LEASES_OVER)?.execute(named_params! {":now": Sql(&now)})?;
     let is_sorted = sort::some(conn, now)?;
     let mut claims = Claims { ended: expire(conn, now)?, ..Claims::default() };
@@ -95,7 +99,7 @@ fn take(
     }
     for envelope in candidates(conn, now, rows_max)? {
         let lease = LeaseToken::mint(now, entropy);
-        match lease_out(conn, envelope, lease, now)? {
+        match lease_out(conn, envelope, lease, moment)? {
             Leased::Taken(taken) => claims.taken.push(*taken),
             // Its order key is free: the envelope behind it is taken by the next claim, at once.
             Leased::Ended(envelope) => {
@@ -135,10 +139,16 @@ enum Leased {
 
 fn lease_out(
     conn: &Connection,
-    envelope: Envelope,
+    mut envelope: Envelope,
     lease: LeaseToken,
-    now: Timestamp,
+    moment: Moment,
 ) -> rusqlite::Result<Leased> {
+    let now = moment.here;
+    let stored = Moment { here: envelope.queued_at, upstream: envelope.created_at };
+    if envelope.ending.is_none() && may_be_forgotten(envelope.outcome, stored, moment) {
+        want_end(conn, envelope.local_seq, Ending::Expired, now, Some(TOO_OLD))?;
+        envelope.ending = Some(Ending::Expired);
+    }
     let (task, outcome, sent) = match envelope.ending {
         Some(ending) => (Task::Ask(ending), envelope.outcome, envelope.sent_precondition.clone()),
         None => {
@@ -214,8 +224,7 @@ fn end_of(
 }
 
 fn expire(conn: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Envelope>> {
-    let age_micros = i64::try_from(limits::RELAY_AGE_MAX.as_micros()).expect("days fit 64 bits");
-    let before = aged(conn, now)?.as_micros().saturating_sub(age_micros);
+    let before = over_age(aged(conn, now)?);
     let old: Vec<(u64, Outcome)> = conn
         .prepare_cached(sql::OVER_AGE)?
         .query_map(named_params! {":before": before, ":limit": limits::SWEEP_ROWS_MAX}, |row| {

@@ -1,6 +1,6 @@
 //! Reading the relay's file.
 
-use model::relay::{Outcome, Status};
+use model::relay::{Moment, Outcome, Status};
 use model::route_class::OrderKey;
 use model::{RowId, Timestamp, limits};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
@@ -78,6 +78,20 @@ impl Envelopes {
         self.db
             .read("relay.counts", move |conn| {
                 Ok(conn.prepare_cached(sql::COUNTS)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+            })
+            .await
+    }
+
+    /// Writes that may have been sent and are too old to be sent again, the first `rows_max` of them.
+    pub async fn too_old(&self, now: Moment, rows_max: usize) -> Result<Vec<Envelope>, StorageError> {
+        self.db
+            .read("relay.too_old", move |conn| {
+                let asked = named_params! {
+                    ":before_here": over_age(now.here), ":before_upstream": over_age(now.upstream),
+                    ":limit": rows_max,
+                };
+                let mut statement = conn.prepare_cached(sql::TOO_OLD)?;
+                Ok(statement.query_map(asked, Envelope::read)?.collect::<rusqlite::Result<_>>()?)
             })
             .await
     }
@@ -183,6 +197,12 @@ impl Envelopes {
             })
             .await
     }
+}
+
+/// What was stored up to here is past its age at `now`.
+pub(super) fn over_age(now: Timestamp) -> i64 {
+    let age_micros = i64::try_from(limits::RELAY_AGE_MAX.as_micros()).expect("days fit 64 bits");
+    now.as_micros().saturating_sub(age_micros)
 }
 
 pub(super) fn by_id(conn: &Connection, id: RowId) -> rusqlite::Result<Option<Envelope>> {

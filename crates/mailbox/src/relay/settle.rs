@@ -176,6 +176,14 @@ fn apply(conn: &Connection, heard: &Heard) -> rusqlite::Result<Option<Settled>> 
                 .prepare_cached(sql::LATE_ACK)?
                 .execute(named_params! {":seq": row.local_seq, ":now": Sql(&heard.now)})?)?;
         }
+        Move::Expire => {
+            let (status, outcome) = (Status::Expired, Outcome::NotCommitted);
+            let (response, error) = (heard.response.clone(), heard.error.clone());
+            end(
+                conn,
+                &End { response, error, ..End::new(row.local_seq, row.status, status, outcome, heard.now) },
+            )?;
+        }
         Move::Again(outcome) => {
             let pause = delay(row.attempts, heard.retry_after, heard.random);
             back(outcome, None, heard.now + pause)?;

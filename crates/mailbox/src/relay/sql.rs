@@ -51,6 +51,7 @@ statements! {
     SORT_STATE "sort_state"
     SUPERSEDE "supersede"
     THEIRS_ETAG "theirs_etag"
+    TOO_OLD "too_old"
     TRIM "trim"
     UNCLAIM "unclaim"
     WANT_END "want_end"

@@ -7,7 +7,7 @@ use mailbox::relay::{
     Ahead, Bodies, Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, RELAY_SCHEMA, Response,
     Source, Start, Stored, Successor, Taken, Task, Withdrawn,
 };
-use model::relay::{Answer, Fenced, Outcome, Precondition, Status};
+use model::relay::{Answer, Ending, Fenced, Moment, Outcome, Precondition, Status};
 use model::route_class::{OrderKey, RouteClass};
 use model::{Fingerprint, OsEntropy, Timestamp, limits};
 
@@ -20,6 +20,11 @@ const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 
 fn days(days: u64) -> Timestamp {
     NOW + Duration::from_secs(days * 86_400)
+}
+
+/// Both clocks say so.
+fn by_both(now: Timestamp) -> Moment {
+    Moment { here: now, upstream: now }
 }
 
 impl Stage {
@@ -37,7 +42,7 @@ impl Stage {
     }
 
     async fn claim(&self, now: Timestamp) -> Vec<Taken> {
-        let Claims { taken, .. } = self.envelopes.claim(now, 8).await.unwrap();
+        let Claims { taken, .. } = self.envelopes.claim(by_both(now), 8).await.unwrap();
         taken
     }
 
@@ -85,6 +90,10 @@ fn new(key: &str, order: &str, class: RouteClass) -> NewEnvelope {
         body: b"{}".to_vec(),
         base: None,
     }
+}
+
+fn keys_of(rows: &[Envelope]) -> Vec<&str> {
+    rows.iter().map(|row| row.idempotency_key.as_str()).collect()
 }
 
 fn keys(taken: &[Taken]) -> Vec<&str> {
@@ -320,7 +329,7 @@ async fn past_thirteen_days_what_never_left_expires_and_what_may_have_left_is_as
         task: Task::Send { precondition: None, body: vec![] },
     };
     relay.answer(&live, Answer::Lost, None).await;
-    let claims = relay.envelopes.claim(days(13), 8).await.unwrap();
+    let claims = relay.envelopes.claim(by_both(days(13)), 8).await.unwrap();
     assert_eq!(claims.ended.len(), 1);
     assert_eq!(
         (relay.now(&never).await.status, relay.now(&never).await.outcome),
@@ -332,6 +341,34 @@ async fn past_thirteen_days_what_never_left_expires_and_what_may_have_left_is_as
     assert!(matches!(refused, Err(OperateError::Unknown)), "ce21: no successor without the upstream's word");
     assert!(relay.envelopes.succeed(maybe.envelope_id, successor("b2", true), days(15)).await.is_ok());
     assert!(relay.envelopes.succeed(never.envelope_id, successor("a2", false), days(15)).await.is_ok());
+}
+
+#[tokio::test]
+async fn past_thirteen_days_by_one_clock_alone_what_may_have_left_is_asked_about_and_what_never_left_is_sent()
+{
+    for (here, upstream) in [(days(13), days(13)), (days(13), NOW), (NOW, days(13))] {
+        let relay = Stage::open();
+        // As far as running time goes, hardly any has passed.
+        relay.envelopes.look_at_clock(NOW, None).await.unwrap();
+        let never = relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
+        let maybe = relay.store("b", "task:2", RouteClass::Append, Start::Live).await;
+        let task = Task::Send { precondition: None, body: vec![] };
+        let live = Taken { envelope: maybe.clone(), lease: maybe.lease.unwrap(), task };
+        relay.answer(&live, Answer::Lost, None).await;
+        let now = Moment { here: here + Duration::from_secs(60), upstream };
+        assert!(relay.envelopes.too_old(now, 8).await.unwrap().iter().eq([&relay.now(&maybe).await]));
+        let claims = relay.envelopes.claim(now, 8).await.unwrap();
+        assert_eq!((keys(&claims.taken), claims.ended.len()), (vec!["a", "b"], 0), "{now:?}");
+        assert!(matches!(claims.taken[0].task, Task::Send { .. }), "{now:?}");
+        assert!(matches!(claims.taken[1].task, Task::Ask(Ending::Expired)), "{now:?}");
+        // What never left before is not committed when the upstream refuses it for its age.
+        let refused = relay.answer(&claims.taken[0], Answer::KeyExpired, None).await;
+        assert_eq!((refused.status, refused.outcome), (Status::Expired, Outcome::NotCommitted));
+        let expired = relay.conclude(&claims.taken[1], Fenced::Unknown).await;
+        assert_eq!((expired.status, expired.outcome), (Status::Expired, Outcome::Unknown));
+        assert!(relay.envelopes.succeed(never.envelope_id, successor("a2", false), here).await.is_ok());
+        assert_eq!(keys_of(&relay.envelopes.too_old(now, 8).await.unwrap()), ["b"]);
+    }
 }
 
 #[tokio::test]
@@ -448,7 +485,7 @@ async fn appends_that_wait_leave_in_their_order_however_many_there_are() {
         relay.store(&format!("n{n}"), key.as_str(), RouteClass::Append, Start::Waiting).await;
     }
     relay.store("other", "task:1", RouteClass::Append, Start::Waiting).await;
-    let Claims { taken, next_due, .. } = relay.envelopes.claim(NOW, 8).await.unwrap();
+    let Claims { taken, next_due, .. } = relay.envelopes.claim(by_both(NOW), 8).await.unwrap();
     assert_eq!((keys(&taken), next_due), (vec![], Some(NOW)), "nothing leaves before all are sorted");
     for n in 0..3 {
         let sent = relay.claim(NOW).await;
@@ -466,7 +503,7 @@ async fn an_append_that_waits_unsorted_can_be_withdrawn_and_grows_old() {
     let (withdrawn, old) = (stored("withdrawn").await, stored("old").await);
     relay.envelopes.cancel(withdrawn.envelope_id, "not wanted".into(), NOW).await.unwrap();
     assert_eq!(relay.now(&withdrawn).await.status, Status::Cancelled);
-    let claims = relay.envelopes.claim(days(15), 8).await.unwrap();
+    let claims = relay.envelopes.claim(by_both(days(15)), 8).await.unwrap();
     assert_eq!(claims.ended.iter().map(|row| row.envelope_id).collect::<Vec<_>>(), [old.envelope_id]);
     assert_eq!(keys(&claims.taken), Vec::<&str>::new());
 }
@@ -557,7 +594,7 @@ async fn a_clock_ahead_for_an_hour_expires_no_envelope_and_forgets_no_key() {
         let (wall, counted) = (days(400) + later, aged + later);
         aged = relay.envelopes.look_at_clock(wall, Some(counted)).await.unwrap();
         assert_eq!(relay.envelopes.trim(aged).await.unwrap(), 0, "the key is known for a day");
-        let claims = relay.envelopes.claim(wall, 8).await.unwrap();
+        let claims = relay.envelopes.claim(by_both(wall), 8).await.unwrap();
         assert_eq!(claims.ended.len(), 0, "nothing is thirteen days old");
         assert_eq!(keys(&claims.taken), ["waits"]);
         relay.answer(&claims.taken[0], Answer::NotSent, None).await;

@@ -9,6 +9,8 @@ pub enum Answer {
     Committed,
     /// It clashes: the key carries another request, or the resource changed since.
     Conflict,
+    /// The key is so old that the record of an earlier copy may be forgotten.
+    KeyExpired,
     /// Another 4xx.
     Refused,
     /// The upstream asks for patience, or stumbled: 408, 425, 429, 5xx, a copy of it under way.
@@ -32,6 +34,8 @@ pub enum Move {
     Again(Outcome),
     /// It goes back without having used up anything, and nothing is replayed until a person looked.
     Pause,
+    /// It never left before and was refused for its age: it ends as expired, and was not committed.
+    Expire,
     /// It is to end so; the upstream is asked about its key first.
     Ask(Ending),
     /// The answer is stale.
@@ -51,7 +55,8 @@ pub enum Fenced {
     Unknown,
 }
 
-/// What `answer` does to an envelope. `holds_lease`: the answer is for the attempt that is under way.
+/// What `answer` does to an envelope of that `outcome` before the attempt. `holds_lease`: the answer is for the attempt that
+/// is under way.
 pub fn settle(status: Status, holds_lease: bool, outcome: Outcome, answer: Answer) -> Move {
     if answer == Answer::Committed {
         return match status {
@@ -68,6 +73,10 @@ pub fn settle(status: Status, holds_lease: bool, outcome: Outcome, answer: Answe
     match answer {
         Answer::Committed => unreachable!("a commit was judged above"),
         Answer::Conflict => Move::Ask(Ending::Conflict),
+        Answer::KeyExpired => match outcome {
+            Outcome::NotSent => Move::Expire,
+            Outcome::Unknown | Outcome::Committed | Outcome::NotCommitted => Move::Ask(Ending::Expired),
+        },
         Answer::Refused => Move::Ask(Ending::Rejected),
         Answer::Busy | Answer::Lost => Move::Again(Outcome::Unknown),
         // An earlier attempt may have left all the same.
@@ -119,8 +128,8 @@ mod tests {
 
     #[test]
     fn ce23_no_other_answer_counts_without_the_lease_or_outside_inflight() {
-        use Answer::{Busy, Conflict, Lost, NotSent, Refused, Unauthorized};
-        for answer in [Conflict, Refused, Busy, Unauthorized, NotSent, Lost] {
+        use Answer::{Busy, Conflict, KeyExpired, Lost, NotSent, Refused, Unauthorized};
+        for answer in [Conflict, KeyExpired, Refused, Busy, Unauthorized, NotSent, Lost] {
             assert_eq!(settle(Status::Inflight, false, Outcome::Unknown, answer), Move::Nothing);
             for status in Status::ALL.iter().filter(|status| **status != Status::Inflight) {
                 assert_eq!(settle(*status, true, Outcome::Unknown, answer), Move::Nothing, "{status:?}");
@@ -133,6 +142,8 @@ mod tests {
         for (outcome, answer, expected) in [
             (Outcome::NotSent, Answer::Conflict, Move::Ask(Ending::Conflict)),
             (Outcome::Unknown, Answer::Refused, Move::Ask(Ending::Rejected)),
+            (Outcome::NotSent, Answer::KeyExpired, Move::Expire),
+            (Outcome::Unknown, Answer::KeyExpired, Move::Ask(Ending::Expired)),
             (Outcome::NotSent, Answer::Busy, Move::Again(Outcome::Unknown)),
             (Outcome::NotSent, Answer::Lost, Move::Again(Outcome::Unknown)),
             (Outcome::NotSent, Answer::NotSent, Move::Again(Outcome::NotSent)),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use model::{Timestamp, limits};
+use mailbox::relay::Envelopes;
+use model::{OsEntropy, Timestamp, limits};
 use net::client::Target;
 use serde_json::{Value, json};
 use testkit::ManualClock;
@@ -221,5 +222,82 @@ async fn a_write_past_its_age_is_a_conflict_while_another_request_must_have_come
         let row = stage.envelope("k").await.unwrap();
         let status = if outcome == "unknown" { "expired" } else { "conflict" };
         assert_eq!((&row["status"], &row["outcome"]), (&json!(status), &json!(outcome)), "{used_after}");
+    }
+}
+
+/// A relay with one write that may have been sent, `maybe`, and one that surely was not, `never`. It does not run while
+/// its host's date and the upstream's time go on by so many days.
+async fn off_for(host_days: u32, upstream_days: u32) -> Stage {
+    let start = Timestamp::from_micros(1_800_000_000_000_000);
+    let (clock, upstreams) = (Arc::new(ManualClock::at(start)), Arc::new(ManualClock::at(start)));
+    let upstream = Upstream::start().await;
+    upstream.by(upstreams.clone());
+    let target = Target::of_url(&format!("http://{}", upstream.address)).unwrap();
+    let mut stage = Stage::before(upstream, target, clock.clone(), |_| {}).await;
+    stage.replay().await;
+    stage.upstream.set(Fault::CutAfter);
+    let told = stage.post("/progress/", "maybe", r#"{"n":1}"#).await;
+    assert_eq!((told.status, told.body["outcome"].as_str()), (202, Some("unknown")));
+    stage.upstream.leave().await;
+    let headers = [("idempotency-key", "never"), ("statehub-session", "other")];
+    let told = stage.call(Method::POST, "/progress/", &headers, r#"{"n":2}"#).await;
+    assert_eq!((told.status, told.body["outcome"].as_str()), (202, Some("not_sent")));
+    stage.stop().await;
+    // As after days of running: the file knows how far its clock is borne out.
+    let envelopes = Envelopes::open(&stage.config.outbox, Arc::new(OsEntropy), start).unwrap();
+    envelopes.look_at_clock(start, None).await.unwrap();
+    envelopes.close().await;
+    clock.set_date(start + DAY * host_days);
+    upstreams.set_date(start + DAY * upstream_days);
+    if upstream_days > 13 {
+        stage.upstream.forget_keys();
+    }
+    stage.upstream.books.lock().unwrap().seen.clear();
+    stage.start().await;
+    stage
+}
+
+#[tokio::test]
+async fn a_write_that_may_have_been_sent_is_not_sent_again_once_any_clock_says_that_its_key_may_be_forgotten()
+{
+    for (host_days, upstream_days, status, outcome) in
+        [(14, 14, "expired", "unknown"), (0, 14, "expired", "unknown"), (14, 0, "done", "committed")]
+    {
+        let stage = off_for(host_days, upstream_days).await;
+        stage.upstream.books.lock().unwrap().takes_old = true;
+        let case = format!("{host_days} days here, {upstream_days} there");
+        // Before anybody could be asked.
+        let early = stage.status().await["too_old"].clone();
+        stage.upstream.come_back().await;
+        stage.drained().await;
+        assert_eq!(stage.upstream.applied("maybe"), 1, "{case}");
+        if host_days > 13 {
+            let id = &stage.envelope("maybe").await.unwrap()["envelope_id"];
+            assert_eq!((&early[0]["envelope_id"], &early[0]["status"]), (id, &json!("queued")), "{case}");
+        }
+        let row = stage.until("maybe", status).await;
+        assert_eq!(row["outcome"], outcome, "{case}");
+        let named = stage.status().await["too_old"].clone();
+        let path = if status == "expired" { json!("/progress/") } else { Value::Null };
+        assert_eq!(named[0]["path"], path, "{case}: {named}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_was_never_sent_goes_after_a_long_time_off_and_the_upstreams_time_says_whether_it_is_too_old()
+ {
+    for (host_days, upstream_days, status, applied) in [(14, 0, "done", 1), (14, 14, "expired", 0)] {
+        let stage = off_for(host_days, upstream_days).await;
+        stage.upstream.come_back().await;
+        stage.drained().await;
+        let row = stage.until("never", status).await;
+        assert_eq!(stage.upstream.applied("never"), applied, "{host_days} {upstream_days}");
+        if status == "expired" {
+            assert_eq!(row["outcome"], "not_committed");
+            let id = row["envelope_id"].as_str().unwrap();
+            let again = stage.operate(Method::POST, &format!("/envelopes/{id}/retry"), "{}").await;
+            assert_eq!(again.body["did"], "superseded", "{again:?}");
+            stage.until(again.body["successor"]["idempotency_key"].as_str().unwrap(), "done").await;
+        }
     }
 }

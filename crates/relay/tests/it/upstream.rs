@@ -13,11 +13,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use model::{Clock, Fingerprint, SystemClock, Timestamp, hub};
+use model::{Clock, Fingerprint, SystemClock, Timestamp, hub, limits};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
+use wire::hub::CREATED_HEADER;
 
 /// What happens to requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +78,8 @@ pub struct Books {
     /// A key without a stored answer is retired.
     keys: HashMap<String, Option<StoredKey>>,
     pub key_answers: KeyAnswers,
+    /// Writes are taken however old they say that they are, as by an API that does not read it.
+    pub takes_old: bool,
     clock: Option<Arc<dyn Clock>>,
     held: Vec<Letter>,
     pub seen: Vec<Letter>,
@@ -184,6 +187,11 @@ impl Upstream {
         books.updated_at.insert(path.to_owned(), at);
     }
 
+    /// Its memory of keys ends.
+    pub fn forget_keys(&self) {
+        self.books.lock().unwrap().keys.clear();
+    }
+
     /// Lives by another clock than the machine's.
     pub fn by(&self, clock: Arc<dyn Clock>) {
         self.books.lock().unwrap().clock = Some(clock);
@@ -230,7 +238,9 @@ async fn meet(
     let copy = Letter { method: parts.method.to_string(), path, headers: headers.collect(), body };
     books.lock().unwrap().seen.push(copy.clone());
     if let Some(key) = copy.path.strip_prefix("/idempotency/") {
-        return Ok(fence(&mut books.lock().unwrap(), key));
+        let query = parts.uri.query().unwrap_or_default();
+        let created_at = query.split('&').find_map(|part| part.strip_prefix("created=")?.parse().ok());
+        return Ok(fence(&mut books.lock().unwrap(), key, created_at));
     }
     let cut = || Err(std::io::ErrorKind::ConnectionReset.into());
     let now = *fault.lock().unwrap();
@@ -278,7 +288,13 @@ async fn meet(
     Ok(answer)
 }
 
-fn fence(books: &mut Books, key: &str) -> Response<Body> {
+fn fence(books: &mut Books, key: &str, created_at: Option<Timestamp>) -> Response<Body> {
+    let now = books.now();
+    if !books.keys.contains_key(key)
+        && created_at.is_some_and(|created_at| now >= created_at + limits::IDEMPOTENCY_KEPT)
+    {
+        return answer(200, None, &json!({"key": key, "state": "unknown"}));
+    }
     let told = match *books.keys.entry(key.to_owned()).or_insert(None) {
         Some(stored) if books.key_answers == KeyAnswers::WithFingerprint => json!({
             "key": key, "state": "committed", "fingerprint": stored.fingerprint.to_string(),
@@ -384,7 +400,14 @@ fn apply(books: &mut Books, copy: &Letter) -> (u16, Option<u64>, Value) {
         }
         Some(Some(stored)) => return (stored.status, Some(stored.version), json!({"replayed": true})),
         Some(None) => return (409, None, json!({"error": "idempotency_key_retired"})),
-        None => {}
+        None => {
+            let created = copy.header(CREATED_HEADER).and_then(|at| at.parse::<Timestamp>().ok());
+            if !books.takes_old
+                && created.is_some_and(|created_at| books.now() >= created_at + limits::RELAY_AGE_MAX)
+            {
+                return (422, None, json!({"error": "idempotency_key_expired"}));
+            }
+        }
     }
     let is_batch = copy.path == "/tasks/bulk-status-sync";
     if !is_batch && !books.fits(&record, copy) {

@@ -1,7 +1,7 @@
 //! The relay's file as the campaign asks it: writes that wait, writes that leave, and facts kept beside them.
 
 use mailbox::relay::{Envelopes, NewEnvelope, Source, Start};
-use model::relay::Precondition;
+use model::relay::{Moment, Precondition};
 use model::route_class::{OrderKey, RouteClass};
 use model::{Fingerprint, OsEntropy, Timestamp};
 use sqlite::fault::Disk;
@@ -54,7 +54,7 @@ impl OpenRelay {
                 self.envelopes.store(envelope(request), start, NOW).await?;
             }
             2 => {
-                self.envelopes.claim(NOW, 2).await?;
+                self.envelopes.claim(Moment { here: NOW, upstream: NOW }, 2).await?;
                 return Ok(StoreAnswer::NotPut);
             }
             _ => {

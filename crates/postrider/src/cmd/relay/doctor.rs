@@ -1,9 +1,11 @@
 //! `postrider relay doctor`: the checklist after an outage, gone through.
 
-use wire::relay::RelayStatus;
+use std::borrow::Cow;
+
+use wire::relay::{RelayStatus, TooOldWrite};
 
 use super::door::{RelayDoor, folder};
-use super::outbox::upstream_word;
+use super::outbox::{too_old_word, upstream_word};
 use crate::clock::clock;
 use crate::cmd::Context;
 use crate::failure::{Exit, Failure};
@@ -13,7 +15,7 @@ use crate::output::Form;
 struct Finding {
     word: &'static str,
     text: String,
-    fix: Option<&'static str>,
+    fix: Option<Cow<'static, str>>,
 }
 
 pub async fn run(context: &Context) -> Result<Exit, Failure> {
@@ -24,7 +26,7 @@ pub async fn run(context: &Context) -> Result<Exit, Failure> {
     findings.extend(status.went_back.as_ref().map(|text| Finding {
         word: "warn",
         text: format!("   {text}"),
-        fix: Some("postrider relay outbox list"),
+        fix: Some("postrider relay outbox list".into()),
     }));
     let acts = findings.iter().filter(|finding| finding.word != "fine").count();
     match output.form() {
@@ -40,7 +42,7 @@ pub async fn run(context: &Context) -> Result<Exit, Failure> {
             output.text("");
             for finding in &findings {
                 output.fact(finding.word, &finding.text);
-                if let Some(fix) = finding.fix {
+                if let Some(fix) = &finding.fix {
                     output.fact("fix", fix);
                 }
             }
@@ -50,13 +52,13 @@ pub async fn run(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn findings(status: &RelayStatus) -> Vec<Finding> {
-    let check = |holds: bool, word, fine: String, bad: String, fix| match holds {
+    let check = |holds: bool, word, fine: String, bad: String, fix: &'static str| match holds {
         true => Finding { word: "fine", text: fine, fix: None },
-        false => Finding { word, text: bad, fix: Some(fix) },
+        false => Finding { word, text: bad, fix: Some(fix.into()) },
     };
     let waits = status.queued - status.blocked.min(status.queued);
     let word = upstream_word(status, clock().now());
-    vec![
+    let checks = [
         check(
             status.reachable,
             "act",
@@ -100,6 +102,8 @@ fn findings(status: &RelayStatus) -> Vec<Finding> {
             ),
             "postrider relay outbox list --status conflict",
         ),
+    ];
+    let ended = [
         check(
             status.age_alarm.is_none(),
             "warn",
@@ -117,7 +121,16 @@ fn findings(status: &RelayStatus) -> Vec<Finding> {
             text: format!("6  for the progress note: {} done in 24 h, {} queued", status.done, status.queued),
             fix: None,
         },
-    ]
+    ];
+    checks.into_iter().chain(status.too_old.iter().map(too_old)).chain(ended).collect()
+}
+
+fn too_old(write: &TooOldWrite) -> Finding {
+    Finding {
+        word: "act",
+        text: format!("   {}", too_old_word(write)),
+        fix: Some(format!("postrider relay outbox retry {}", write.envelope_id).into()),
+    }
 }
 
 /// Damaged files of earlier starts: somebody should look at them once.
@@ -129,6 +142,36 @@ fn set_aside(folder: &std::path::Path) -> Option<Finding> {
     Some(Finding {
         word: "warn",
         text: format!("   a damaged outbox is set aside as {found}"),
-        fix: Some("look through it, then move it away"),
+        fix: Some("look through it, then move it away".into()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_is_too_old_to_be_sent_again_is_named_with_what_a_person_does() {
+        for (status, outcome, known) in [
+            ("queued", "unknown", "it may have been applied; the upstream is asked first"),
+            ("expired", "unknown", "it may have been applied, and the upstream cannot tell any more"),
+            ("expired", "not_committed", "the upstream says that it was not applied"),
+        ] {
+            let write = TooOldWrite {
+                envelope_id: "01M7GH3C2R6V0D9QK1TJX4N8YE".into(),
+                method: "PATCH".into(),
+                path: "/tasks/1".into(),
+                queued_at: "2027-01-15T08:00:00Z".into(),
+                status: status.into(),
+                outcome: outcome.into(),
+            };
+            let found = findings(&RelayStatus { too_old: vec![write], ..RelayStatus::default() });
+            let named = found.iter().find(|finding| finding.text.contains("/tasks/1")).unwrap();
+            assert_eq!(named.word, "act");
+            let text = format!("   PATCH /tasks/1 is too old to be sent again by itself: {known}");
+            assert_eq!(named.text, text);
+            let fix = "postrider relay outbox retry 01M7GH3C2R6V0D9QK1TJX4N8YE";
+            assert_eq!(named.fix.as_deref(), Some(fix));
+        }
+    }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use model::{ErrorCode, Timestamp, limits};
-use wire::relay::{Acted, EnvelopePage, EnvelopeView, RelayStatus, ResolveRequest, RetryRequest};
+use wire::relay::{
+    Acted, EnvelopePage, EnvelopeView, RelayStatus, ResolveRequest, RetryRequest, TooOldWrite,
+};
 
 use super::door::RelayDoor;
 use super::replay;
@@ -91,6 +93,16 @@ pub fn upstream_word(status: &RelayStatus, now: Timestamp) -> String {
     }
 }
 
+/// A write that a person has to decide about, and why.
+pub fn too_old_word(write: &TooOldWrite) -> String {
+    let known = match write.outcome.as_str() {
+        "not_committed" => "the upstream says that it was not applied",
+        _ if write.status == "expired" => "it may have been applied, and the upstream cannot tell any more",
+        _ => "it may have been applied; the upstream is asked first",
+    };
+    format!("{} {} is too old to be sent again by itself: {known}", write.method, write.path)
+}
+
 /// The relay's standing for people.
 pub fn print_status(status: &RelayStatus, output: &Output) {
     output.fact("upstream", &format!("{} {}", status.upstream, upstream_word(status, clock().now())));
@@ -113,6 +125,9 @@ pub fn print_status(status: &RelayStatus, output: &Output) {
     if let Some(alarm) = &status.age_alarm {
         let when = if alarm == "last" { "within a day" } else { "at 13 days" };
         output.fact("warn", &format!("the oldest expires {when}, and is then not sent by itself"));
+    }
+    for write in &status.too_old {
+        output.fact_with_id("too old", &too_old_word(write), &write.envelope_id);
     }
     for (word, text) in [
         ("paused", &status.paused),

@@ -168,7 +168,7 @@ impl Envelope {
                 envelope.ending = Some(ending);
                 envelope.live = false;
             }
-            Move::Pause | Move::Nothing => {}
+            Move::Expire | Move::Pause | Move::Nothing => {}
         }
     }
 
