@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mailbox::{InboxWentBack, LedgerWentBack, WentBack};
+use mailbox::{InboxRestored, InboxWentBack, LedgerWentBack, WentBack};
 use model::{Timestamp, limits};
 use wire::local::Notice;
 
@@ -12,9 +12,26 @@ const SHOWN_FOR: Duration = Duration::from_secs(limits::INBOX_RETENTION_DAYS as 
 /// What is recent enough to be shown.
 pub(crate) fn notices(mesh: &str, went_back: &WentBack, now: Timestamp) -> Vec<Notice> {
     let recent = |noticed_at: Timestamp| now.since(noticed_at) <= SHOWN_FOR;
-    let inbox = went_back.inbox.iter().filter(|it| recent(it.noticed_at)).map(|it| of_inbox(mesh, it));
+    let restored =
+        went_back.restored.iter().filter(|it| recent(it.restored_at)).map(|it| of_restore(mesh, it));
+    // A restored inbox that lacks nothing is told to the broker all the same.
+    let inbox = went_back.inbox.iter().filter(|it| recent(it.noticed_at) && it.lacking() > 0);
+    let inbox = inbox.map(|it| of_inbox(mesh, it));
     let ledger = went_back.ledger.iter().filter(|it| recent(it.noticed_at)).map(|it| of_ledger(mesh, it));
-    inbox.chain(ledger).collect()
+    restored.chain(inbox).chain(ledger).collect()
+}
+
+fn of_restore(mesh: &str, it: &InboxRestored) -> Notice {
+    let InboxRestored { restored_at, backup_at, waiting } = it;
+    let message =
+        format!("the mailbox of mesh {mesh} was restored at {restored_at} from a backup of {backup_at}");
+    let marked = format!(
+        "{waiting} messages waited in the backup. They may have been worked on since, so they are marked redelivered."
+    );
+    let queued = format!(
+        "What callers queued here after {backup_at} and had not left by {restored_at} is gone; its ids are free again."
+    );
+    Notice { check: "inbox_restored".to_owned(), message, more: vec![marked, queued] }
 }
 
 fn of_inbox(mesh: &str, it: &InboxWentBack) -> Notice {
@@ -60,7 +77,7 @@ mod tests {
 
     fn inbox(back: u64, is_complete: bool) -> WentBack {
         let inbox = InboxWentBack { noticed_at: at(9), from: 8, to: 3, ends_at: at(7), back, is_complete };
-        WentBack { inbox: Some(inbox), ledger: None }
+        WentBack { inbox: Some(inbox), ..WentBack::default() }
     }
 
     #[test]
@@ -82,12 +99,30 @@ mod tests {
         let noticed_by = "lab".to_owned();
         let ledger =
             LedgerWentBack { noticed_at: at(9), ends_at: at(6), upto: at(8), noticed_by, sent_again: 4 };
-        let notice = notices("home", &WentBack { inbox: None, ledger: Some(ledger) }, at(10)).remove(0);
+        let notice =
+            notices("home", &WentBack { ledger: Some(ledger), ..WentBack::default() }, at(10)).remove(0);
         assert!(notice.message.contains("sent 4 messages again"), "{notice:?}");
         assert!(
             notice.more[0].contains(&at(6).to_string()) && notice.more[0].contains(&at(8).to_string()),
             "{notice:?}"
         );
+    }
+
+    #[test]
+    fn a_restore_says_what_is_marked_and_what_is_gone() {
+        let restored = InboxRestored { restored_at: at(9), backup_at: at(6), waiting: 2 };
+        let inbox =
+            InboxWentBack { noticed_at: at(9), from: 3, to: 3, ends_at: at(6), back: 0, is_complete: true };
+        let went_back = WentBack { restored: Some(restored), inbox: Some(inbox), ledger: None };
+        let told = notices("home", &went_back, at(10));
+        assert_eq!(told.len(), 1, "an inbox that lacks nothing went nowhere: {told:?}");
+        assert_eq!(told[0].check, "inbox_restored");
+        assert!(told[0].message.contains(&at(6).to_string()), "{told:?}");
+        assert!(
+            told[0].more[0].starts_with("2 messages") && told[0].more[0].contains("redelivered"),
+            "{told:?}"
+        );
+        assert_eq!(notices("home", &went_back, at(40)), []);
     }
 
     #[test]

@@ -172,6 +172,8 @@ macro_rules! conformance {
                 t10_an_inbox_that_went_back_is_sent_what_it_lacks_again
                 t10_what_was_never_told_is_sent_again_too_and_what_is_kept_is_not
                 t10_work_that_was_begun_since_the_copy_is_told_again
+                t10_a_restored_inbox_is_told_what_was_begun_since_although_it_lacks_nothing
+                t10_a_restored_inbox_that_had_told_no_place_is_remembered
                 t10_an_inbox_that_is_whole_or_says_nothing_is_sent_nothing_again
                 a_ledger_that_went_back_names_the_time_it_lost
             ]

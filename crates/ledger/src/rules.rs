@@ -293,7 +293,7 @@ pub(crate) enum InboxMark {
         /// The highest place told by now.
         upto: u64,
     },
-    /// It holds less: an older copy of its file was put back.
+    /// It holds less, or was restored: an older copy of its file was put back.
     WentBack {
         /// The highest place told before.
         from: u64,
@@ -302,16 +302,42 @@ pub(crate) enum InboxMark {
     },
 }
 
+/// Which file an inbox is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InboxFile {
+    /// That of the last link.
+    Same,
+    /// A backup of it.
+    Restored,
+    /// Another one, which may lack any row.
+    Another,
+}
+
+impl InboxFile {
+    /// By the epoch that was told at the last link, and those that a node tells: the file's own, and the one it had before
+    /// it was restored.
+    pub(crate) fn of(known: Option<&str>, epoch: &str, before: Option<&str>) -> Self {
+        match (known, before) {
+            (Some(known), _) if known == epoch => InboxFile::Same,
+            (None, None) => InboxFile::Same,
+            (None, Some(_)) => InboxFile::Restored,
+            (Some(known), before) if before == Some(known) => InboxFile::Restored,
+            (Some(_), _) => InboxFile::Another,
+        }
+    }
+}
+
 /// Judges the highest place of an inbox, as a node tells it when a link opens. Rows of an inbox are never deleted, so
-/// only an older file has fewer. Places of another file say nothing of this one's: it may lack any row.
-pub(crate) fn inbox_mark(before: u64, told: Option<u64>, is_another_file: bool) -> InboxMark {
-    match told {
-        Some(to) if is_another_file && before.max(to) > 0 => {
+/// only an older file has fewer. Places of another file say nothing of this one's.
+pub(crate) fn inbox_mark(before: u64, told: Option<u64>, file: InboxFile) -> InboxMark {
+    match (file, told) {
+        (_, None) => InboxMark::Kept { upto: before },
+        (InboxFile::Restored, Some(to)) => InboxMark::WentBack { from: before.max(to), to },
+        (InboxFile::Another, Some(to)) if before.max(to) > 0 => {
             InboxMark::WentBack { from: before.max(to), to: 0 }
         }
-        Some(to) if to < before => InboxMark::WentBack { from: before, to },
-        Some(upto) => InboxMark::Kept { upto },
-        None => InboxMark::Kept { upto: before },
+        (InboxFile::Same, Some(to)) if to < before => InboxMark::WentBack { from: before, to },
+        (InboxFile::Same | InboxFile::Another, Some(upto)) => InboxMark::Kept { upto },
     }
 }
 

@@ -319,7 +319,7 @@ fn an_inbox_that_tells_less_than_before_went_back() {
         (5, Some(4), InboxMark::WentBack { from: 5, to: 4 }),
         (5, Some(0), InboxMark::WentBack { from: 5, to: 0 }),
     ] {
-        assert_eq!(inbox_mark(before, told, false), expected, "{before} {told:?}");
+        assert_eq!(inbox_mark(before, told, InboxFile::Same), expected, "{before} {told:?}");
     }
     for (before, told, expected) in [
         (0, Some(0), InboxMark::Kept { upto: 0 }),
@@ -328,7 +328,31 @@ fn an_inbox_that_tells_less_than_before_went_back() {
         (50, Some(0), InboxMark::WentBack { from: 50, to: 0 }),
         (0, Some(80), InboxMark::WentBack { from: 80, to: 0 }),
     ] {
-        assert_eq!(inbox_mark(before, told, true), expected, "another file: {before} {told:?}");
+        assert_eq!(inbox_mark(before, told, InboxFile::Another), expected, "another file: {before} {told:?}");
+    }
+    for (before, told, expected) in [
+        (0, Some(0), InboxMark::WentBack { from: 0, to: 0 }),
+        (5, None, InboxMark::Kept { upto: 5 }),
+        (5, Some(5), InboxMark::WentBack { from: 5, to: 5 }),
+        (5, Some(4), InboxMark::WentBack { from: 5, to: 4 }),
+        (4, Some(5), InboxMark::WentBack { from: 5, to: 5 }),
+    ] {
+        assert_eq!(inbox_mark(before, told, InboxFile::Restored), expected, "restored: {before} {told:?}");
+    }
+}
+
+#[test]
+fn an_inbox_is_told_from_its_backups_and_from_other_files_by_its_epochs() {
+    for (known, epoch, before, expected) in [
+        (None, "a", None, InboxFile::Same),
+        (None, "b", Some("a"), InboxFile::Restored),
+        (Some("a"), "a", None, InboxFile::Same),
+        (Some("b"), "b", Some("a"), InboxFile::Same),
+        (Some("a"), "b", Some("a"), InboxFile::Restored),
+        (Some("a"), "b", None, InboxFile::Another),
+        (Some("a"), "c", Some("b"), InboxFile::Another),
+    ] {
+        assert_eq!(InboxFile::of(known, epoch, before), expected, "{known:?} {epoch} {before:?}");
     }
 }
 

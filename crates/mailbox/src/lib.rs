@@ -27,6 +27,7 @@ mod outbox;
 pub mod planted;
 mod prune;
 pub mod relay;
+mod restored;
 mod salvage;
 mod scrub;
 mod shrink;
@@ -47,6 +48,7 @@ pub use outbox::{
     RowStatus, Rungs, Settled, Settlement, Unsettled, Witness, Word,
 };
 pub use prune::{EndedRows, PayloadCount};
+pub use restored::InboxRestored;
 pub use salvage::{Condition, LossCount, Salvaged, condition};
 pub use shrink::{ShrinkBounds, ShrinkError, ShrunkFile, shrink};
 pub use turn::{

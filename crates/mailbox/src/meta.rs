@@ -52,6 +52,7 @@ pub struct Meta {
 }
 
 pub(crate) const INBOX_EPOCH: &str = "inbox_epoch";
+pub(crate) const INBOX_EPOCH_BEFORE: &str = "inbox_epoch_before";
 const MESH: &str = "mesh_id";
 const NODE: &str = "node_id";
 const ISSUER_KEY: &str = "issuer_key";

@@ -1,15 +1,16 @@
 //! Opening a mailbox.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Entropy, limits};
-use rusqlite::{Connection, OptionalExtension};
 use sqlite::{Bounds, Db, Freed, KeptLog, Migration, Options, Schema, Stats, StorageError, Stores};
 
-use crate::meta::{self, InboxEpoch};
+use crate::meta::{self, INBOX_EPOCH, INBOX_EPOCH_BEFORE, InboxEpoch};
 use crate::outbox::{Accepts, Names, accepts};
-use crate::sql;
+use crate::restored::take_mark;
+use crate::went_back::get;
 
 /// The tables of a mailbox.
 pub const SCHEMA: Schema = Schema {
@@ -35,6 +36,7 @@ pub struct Mailbox {
     pub(crate) accepts: Arc<Accepts>,
     pub(crate) names: Arc<Names>,
     inbox_epoch: InboxEpoch,
+    inbox_epoch_before: Option<InboxEpoch>,
 }
 
 /// Why a mailbox could not be opened.
@@ -46,6 +48,14 @@ pub enum OpenError {
     /// Its first read or write.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Whether it was restored is not known, and what waits in it could be handed out without a mark.
+    #[error("the mark beside {} cannot be read: {source}", path.display())]
+    Mark {
+        /// The mailbox.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 impl Mailbox {
@@ -61,19 +71,23 @@ impl Mailbox {
 
     /// A mailbox on a file opened by the caller with [`Mailbox::options`].
     pub fn over(db: Db, entropy: Arc<dyn Entropy>) -> Result<Mailbox, OpenError> {
-        let known: Option<InboxEpoch> = db.read_blocking("mailbox.epoch", read_epoch)?;
+        take_mark(&db, &*entropy)?;
+        let (known, inbox_epoch_before) = db.read_blocking("mailbox.epoch", |conn| {
+            Ok::<_, StorageError>((get(conn, INBOX_EPOCH)?, get(conn, INBOX_EPOCH_BEFORE)?))
+        })?;
         let inbox_epoch = match known {
             Some(epoch) => epoch,
             None => {
                 let epoch = InboxEpoch::draw(&*entropy);
                 db.write_blocking("mailbox.begin", move |conn| {
-                    meta::put(conn, meta::INBOX_EPOCH, &epoch.to_string())?;
+                    meta::put(conn, INBOX_EPOCH, &epoch.to_string())?;
                     Ok::<_, StorageError>(epoch)
                 })?
             }
         };
         let names = Names::open(&db)?;
-        Ok(Mailbox { db, entropy, accepts: Arc::new(accepts(&names)), names, inbox_epoch })
+        let accepts = Arc::new(accepts(&names));
+        Ok(Mailbox { db, entropy, accepts, names, inbox_epoch, inbox_epoch_before })
     }
 
     /// How a mailbox's file is opened. Freed bytes are zeroed: a scrubbed body shall be gone.
@@ -82,9 +96,14 @@ impl Mailbox {
         Options::new(path, SCHEMA).bounds(bounds).freed(Freed::Zeroed)
     }
 
-    /// Drawn when the file was made: another one means that the inbox was lost in between.
+    /// Drawn when the file was made, and anew when it was restored: another one means that the inbox may lack mail.
     pub fn inbox_epoch(&self) -> InboxEpoch {
         self.inbox_epoch
+    }
+
+    /// The epoch that this file had when its backup was made, once it was restored from one.
+    pub fn inbox_epoch_before(&self) -> Option<InboxEpoch> {
+        self.inbox_epoch_before
     }
 
     /// Finishes what is waiting and closes the file; doors answer `Closed` from then on.
@@ -116,10 +135,4 @@ impl Mailbox {
     pub fn path(&self) -> &Path {
         self.db.path()
     }
-}
-
-fn read_epoch(conn: &Connection) -> Result<Option<InboxEpoch>, StorageError> {
-    let text =
-        conn.prepare_cached(sql::EPOCH_GET)?.query_row([], |row| row.get::<_, String>(0)).optional()?;
-    Ok(text.map(|text| meta::parse(&text)).transpose()?)
 }

@@ -11,6 +11,7 @@ use model::error::Malformed;
 use rusqlite::{Connection, OptionalExtension, named_params};
 use sqlite::StorageError;
 
+use crate::restored::{InboxRestored, RESTORED};
 use crate::{Mailbox, meta, sql};
 
 /// An older copy of this mailbox was put back: its inbox had fewer rows than it had told the broker.
@@ -48,6 +49,8 @@ pub struct LedgerWentBack {
 /// See [`Mailbox::went_back`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WentBack {
+    /// The last time that this file was restored from a backup.
+    pub restored: Option<InboxRestored>,
     /// The last time that this inbox did.
     pub inbox: Option<InboxWentBack>,
     /// The last time that the broker's ledger did.
@@ -78,7 +81,11 @@ impl Mailbox {
     pub async fn went_back(&self) -> Result<WentBack, StorageError> {
         self.db
             .read("mailbox.went_back", |conn| {
-                Ok(WentBack { inbox: get(conn, INBOX)?, ledger: get(conn, LEDGER)? })
+                Ok(WentBack {
+                    restored: get(conn, RESTORED)?,
+                    inbox: get(conn, INBOX)?,
+                    ledger: get(conn, LEDGER)?,
+                })
             })
             .await
     }
@@ -160,7 +167,7 @@ pub(crate) fn count_sent_again(conn: &Connection, messages: u64) -> rusqlite::Re
     }
 }
 
-fn get<T>(conn: &Connection, key: &str) -> rusqlite::Result<Option<T>>
+pub(crate) fn get<T>(conn: &Connection, key: &str) -> rusqlite::Result<Option<T>>
 where
     T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
 {
@@ -217,15 +224,15 @@ impl FromStr for LedgerWentBack {
     }
 }
 
-fn number(text: &str) -> Result<u64, Malformed> {
+pub(crate) fn number(text: &str) -> Result<u64, Malformed> {
     text.parse().map_err(|_| malformed())
 }
 
-fn instant(text: &str) -> Result<Timestamp, Malformed> {
+pub(crate) fn instant(text: &str) -> Result<Timestamp, Malformed> {
     text.parse().map(Timestamp::from_micros).map_err(|_| malformed())
 }
 
-fn malformed() -> Malformed {
+pub(crate) fn malformed() -> Malformed {
     Malformed::new("went_back", "numbers in the order of this program")
 }
 

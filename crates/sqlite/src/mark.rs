@@ -1,5 +1,5 @@
-//! A mark beside a database file: how far the file had come, outside of it. A file that has not come so far is an older
-//! copy that was put back.
+//! A mark beside a database file: how far the file had come, outside of it, or that it was restored. A file that has not
+//! come so far is an older copy that was put back.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -27,7 +27,10 @@ pub enum MarkedBy {
     /// The process that has the file open.
     Process,
     /// A restore: the file is a copy, whatever its place.
-    Restore,
+    Restore {
+        /// When the backup was begun, in microseconds since 1970.
+        backup_at_us: i64,
+    },
 }
 
 impl FileMark {
@@ -48,19 +51,30 @@ impl FileMark {
         let beside = PathBuf::from(name);
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        let by = match self.by {
-            MarkedBy::Process => "process",
-            MarkedBy::Restore => "restore",
-        };
-        writeln!(file, "{} {} {by}", self.place, self.at_us)?;
+        let Self { place, at_us, by } = self;
+        match by {
+            MarkedBy::Process => writeln!(file, "{place} {at_us} process")?,
+            MarkedBy::Restore { backup_at_us } => writeln!(file, "{place} {at_us} restore {backup_at_us}")?,
+        }
         file.sync_all()?;
         fs::rename(&beside, &path)?;
         File::open(crate::folder::folder_of(&path))?.sync_all()
     }
 
+    /// Takes the mark beside `database` away, if there is one.
+    pub fn remove(database: &Path) -> io::Result<()> {
+        match fs::remove_file(path_of(database)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Whether a file that has come to `place` is an older copy.
     pub fn is_ahead_of(&self, place: u64) -> bool {
-        self.by == MarkedBy::Restore || self.place > place
+        match self.by {
+            MarkedBy::Process => self.place > place,
+            MarkedBy::Restore { .. } => true,
+        }
     }
 }
 
@@ -75,7 +89,7 @@ fn parse(text: &str) -> Option<FileMark> {
     let (place, at_us) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let by = match words.next()? {
         "process" => MarkedBy::Process,
-        "restore" => MarkedBy::Restore,
+        "restore" => MarkedBy::Restore { backup_at_us: words.next()?.parse().ok()? },
         _ => return None,
     };
     Some(FileMark { place, at_us, by })
@@ -90,12 +104,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.db");
         assert_eq!(FileMark::read(&database).unwrap(), None);
-        for by in [MarkedBy::Process, MarkedBy::Restore] {
+        for by in [MarkedBy::Process, MarkedBy::Restore { backup_at_us: -10 }] {
             let mark = FileMark { place: 7, at_us: -9, by };
             mark.write(&database).unwrap();
             assert_eq!(FileMark::read(&database).unwrap(), Some(mark));
         }
-        for bad in ["", "7", "7 8", "7 8 nobody", "x 8 process"] {
+        for _ in 0..2 {
+            FileMark::remove(&database).unwrap();
+            assert_eq!(FileMark::read(&database).unwrap(), None);
+        }
+        for bad in ["", "7", "7 8", "7 8 nobody", "x 8 process", "7 8 restore"] {
             fs::write(path_of(&database), bad).unwrap();
             assert_eq!(FileMark::read(&database).unwrap(), None, "{bad}");
         }
@@ -106,7 +124,7 @@ mod tests {
         let mark = |by| FileMark { place: 7, at_us: 0, by };
         for (place, expected) in [(6, true), (7, false), (8, false)] {
             assert_eq!(mark(MarkedBy::Process).is_ahead_of(place), expected, "{place}");
-            assert!(mark(MarkedBy::Restore).is_ahead_of(place), "{place}");
+            assert!(mark(MarkedBy::Restore { backup_at_us: 0 }).is_ahead_of(place), "{place}");
         }
     }
 }

@@ -365,7 +365,7 @@ pub struct MeshHealth {
 /// Something that happened to a mesh's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// What, as one word that scripts match: `inbox_went_back` or `ledger_went_back`.
+    /// What, as one word that scripts match: `inbox_restored`, `inbox_went_back` or `ledger_went_back`.
     pub check: String,
     /// What, in a sentence.
     pub message: String,

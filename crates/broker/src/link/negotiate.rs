@@ -98,6 +98,7 @@ fn opening(ctx: &Ctx, request: NegotiationRequest) -> LinkOpening {
     LinkOpening {
         link: ctx.link.clone(),
         inbox_epoch: request.inbox_epoch,
+        inbox_epoch_before: request.inbox_epoch_before,
         members: members.collect(),
         done: done.collect(),
         received: request.received,

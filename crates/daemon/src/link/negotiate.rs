@@ -84,6 +84,7 @@ async fn request(
         require: vec![FEATURE_DEDUPE.to_owned(), FEATURE_CONNECTIONS.to_owned()],
         optional: vec![FEATURE_PAYLOAD.to_owned()],
         inbox_epoch: mesh.mailbox.inbox_epoch().to_string(),
+        inbox_epoch_before: mesh.mailbox.inbox_epoch_before().map(|epoch| epoch.to_string()),
         members: members.collect(),
         done: done.collect(),
         version: version.to_owned(),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use daemon::StartError;
 use serde_json::json;
+use sqlite::{FileMark, MarkedBy};
 
 use crate::broker::{Broker, Reply};
 use crate::home::Home;
@@ -51,6 +52,28 @@ async fn a_second_start_comes_back_by_key_and_uses_no_invite() {
     assert_eq!((books.exchanges, books.upgrades), (2, 2));
     assert_eq!(books.negotiations[1].members.len(), 1, "it names who is at home here");
     assert_eq!(books.negotiations[0].inbox_epoch, books.negotiations[1].inbox_epoch);
+}
+
+#[tokio::test]
+async fn a_restored_mailbox_tells_the_broker_which_inbox_it_is_a_backup_of() {
+    let (broker, mut home) = Home::linked().await;
+    home.stop().await;
+    let mark = FileMark { place: 0, at_us: 9, by: MarkedBy::Restore { backup_at_us: 7 } };
+    mark.write(&home.mailbox_path()).unwrap();
+    for _ in 0..2 {
+        home.start().await;
+        home.until_link("live").await;
+        home.stop().await;
+    }
+    let books = broker.books();
+    let told: Vec<_> = books
+        .negotiations
+        .iter()
+        .map(|asked| (&asked.inbox_epoch, asked.inbox_epoch_before.as_ref()))
+        .collect();
+    let first = told[0].0;
+    assert!(told[0].1.is_none() && told[1].0 != first && told[1].1 == Some(first), "{told:?}");
+    assert_eq!(told[1], told[2], "it is another life once");
 }
 
 /// Every file under `folder` with its content.

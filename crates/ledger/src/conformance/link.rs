@@ -218,6 +218,43 @@ pub async fn t10_work_that_was_begun_since_the_copy_is_told_again(bench: impl Be
     assert_eq!(mail(&*ledger, &inbox.home).await, []);
 }
 
+/// A mailbox restored from a backup tells another epoch and the one it had: it is told what was begun since although it
+/// lacks nothing, and what is on its way to it may have come before.
+pub async fn t10_a_restored_inbox_is_told_what_was_begun_since_although_it_lacks_nothing(bench: impl Bench) {
+    let (ledger, jane, mut inbox) = older_inbox(&bench, 2, 2).await;
+    inbox.tell(&*ledger, 0, DeliveryRung::Processed).await;
+    accepted(&*ledger, &jane, text("@carl", "ontheway", "hi")).await;
+    let restored = LinkOpening {
+        inbox_epoch_before: Some("e".into()),
+        received: Some(2),
+        ..opening(&inbox.home.link, "restored")
+    };
+    let went_back = ledger.open_link(restored.clone()).await.unwrap().inbox_went_back.unwrap();
+    assert_eq!((went_back.from, went_back.to, went_back.left), (2, 2, 1));
+    assert_eq!(ledger.open_link(restored).await.unwrap().inbox_went_back, Some(went_back), "told once");
+    inbox.rows[0].1 = DeliveryRung::Delivered;
+    let rows = inbox.take(&*ledger).await;
+    let came: Vec<_> = rows.iter().map(|row| (row.client_message_id.as_str(), row.again)).collect();
+    assert_eq!(came, [("m0", Some(DeliveryRung::Processed)), ("ontheway", None)]);
+    assert!(rows.iter().all(|row| row.redelivered), "{rows:?}");
+    assert_eq!(mail(&*ledger, &inbox.home).await, []);
+}
+
+pub async fn t10_a_restored_inbox_that_had_told_no_place_is_remembered(bench: impl Bench) {
+    let (ledger, jane, carl) = two_homes(&bench).await;
+    ledger.open_link(opening(&carl.link, "e")).await.unwrap();
+    accepted(&*ledger, &jane, text("@carl", "a", "hi")).await;
+    let row = mail(&*ledger, &carl).await.remove(0);
+    ledger.ack(&carl.via(), vec![ack(&row, DeliveryRung::Engaged)]).await.unwrap();
+    let restored = LinkOpening {
+        inbox_epoch_before: Some("e".into()),
+        received: Some(1),
+        ..opening(&carl.link, "restored")
+    };
+    ledger.open_link(restored).await.unwrap();
+    assert_eq!(mail(&*ledger, &carl).await[0].again, Some(DeliveryRung::Engaged));
+}
+
 pub async fn t10_an_inbox_that_is_whole_or_says_nothing_is_sent_nothing_again(bench: impl Bench) {
     let (ledger, jane, mut inbox) = older_inbox(&bench, 3, 3).await;
     assert_eq!(inbox.open(&*ledger).await.inbox_went_back, None);

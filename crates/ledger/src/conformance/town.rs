@@ -129,6 +129,7 @@ pub fn opening(link: &Link, inbox_epoch: &str) -> LinkOpening {
     LinkOpening {
         link: link.clone(),
         inbox_epoch: inbox_epoch.into(),
+        inbox_epoch_before: None,
         members: Vec::new(),
         done: Vec::new(),
         received: None,

@@ -5,7 +5,7 @@ use model::MemberId;
 use super::row::{at_option, count, id, member, small};
 use super::session::Tx;
 use super::{mesh, received, sql, status};
-use crate::rules::{Speaker, Testimony, borne_out, fenced, plain};
+use crate::rules::{InboxFile, Speaker, Testimony, borne_out, fenced, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::{Role, kind_code};
 use crate::types::wayin::{InboxWentBack, Link, LinkMember, LinkOpened, LinkOpening, Witness};
@@ -63,9 +63,10 @@ pub(super) async fn speaker(tx: &Tx, via: &Via) -> Result<Speaker, LinkError> {
 
 pub(super) async fn open(tx: &Tx, opening: &LinkOpening) -> Result<LinkOpened, LinkError> {
     let node = check_locked(tx, &opening.link).await?;
-    note_inbox(tx, &node, &plain(&opening.inbox_epoch)).await?;
-    let inbox_went_back =
-        received::note_inbox(tx, &node, &plain(&opening.inbox_epoch), opening.received).await?;
+    let epoch = plain(&opening.inbox_epoch);
+    let file = InboxFile::of(node.inbox_epoch.as_deref(), &epoch, opening.inbox_epoch_before.as_deref());
+    note_inbox(tx, &node, &epoch, file).await?;
+    let inbox_went_back = received::note_inbox(tx, &node, file, opening.received).await?;
     for listed in &opening.members {
         restore_member(tx, node.number, listed).await?;
     }
@@ -81,13 +82,13 @@ pub(super) async fn open(tx: &Tx, opening: &LinkOpening) -> Result<LinkOpened, L
 }
 
 /// Another inbox than last time: whatever was accepted until now may be seen twice by the node.
-async fn note_inbox(tx: &Tx, node: &LinkNode, epoch: &str) -> Result<(), StorageError> {
-    let upto = match node.inbox_epoch.as_deref() {
-        Some(known) if known != epoch => {
+async fn note_inbox(tx: &Tx, node: &LinkNode, epoch: &str, file: InboxFile) -> Result<(), StorageError> {
+    let upto = match file {
+        InboxFile::Restored | InboxFile::Another => {
             let last = tx.one(sql!("message_last_number"), &[]).await?;
             last.map_or(Ok(0), |row| row.try_get(0))?
         }
-        Some(_) | None => node.redelivered_upto,
+        InboxFile::Same => node.redelivered_upto,
     };
     tx.change(sql!("node_seen"), &[&node.number, &epoch, &upto, &tx.now.as_micros()]).await?;
     Ok(())

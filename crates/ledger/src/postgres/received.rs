@@ -9,7 +9,7 @@ use super::row::{at, bound, code, count};
 use super::session::Tx;
 use super::{sql, window};
 use crate::StorageError;
-use crate::rules::{InboxMark, Testimony, inbox_mark, place_number, work_kept_since};
+use crate::rules::{InboxFile, InboxMark, Testimony, inbox_mark, place_number, work_kept_since};
 use crate::types::wayin::{InboxWentBack, LedgerWentBack};
 use crate::types::window::MailRow;
 
@@ -17,12 +17,11 @@ use crate::types::window::MailRow;
 pub(super) async fn note_inbox(
     tx: &Tx,
     node: &LinkNode,
-    epoch: &str,
+    file: InboxFile,
     told: Option<u64>,
 ) -> Result<Option<InboxWentBack>, StorageError> {
     let mut went_back = node.went_back;
-    let is_another_file = node.inbox_epoch.as_deref().is_some_and(|known| known != epoch);
-    match inbox_mark(node.received_upto, told, is_another_file) {
+    match inbox_mark(node.received_upto, told, file) {
         InboxMark::Kept { upto } if upto == node.received_upto => {}
         InboxMark::Kept { upto } => {
             tx.change(sql!("inbox_received"), &[&node.number, &place_number(upto)]).await?;

@@ -6,7 +6,7 @@ use model::Timestamp;
 use super::row::{all, at_option, change, count, id, member, one};
 use super::store::World;
 use super::{mesh, received, sql, status};
-use crate::rules::{Speaker, Testimony, borne_out, plain};
+use crate::rules::{InboxFile, Speaker, Testimony, borne_out, plain};
 use crate::types::accept::Via;
 use crate::types::mesh::kind_code;
 use crate::types::wayin::{InboxWentBack, Link, LinkMember, LinkOpened, LinkOpening, Witness};
@@ -60,9 +60,10 @@ pub(super) fn speaker(conn: &Connection, via: &Via) -> Result<Speaker, LinkError
 
 pub(super) fn open(conn: &Connection, world: &World, opening: &LinkOpening) -> Result<LinkOpened, LinkError> {
     let (node, now) = (check(conn, &opening.link)?, world.now());
-    note_inbox(conn, now, &node, &plain(&opening.inbox_epoch))?;
-    let inbox_went_back =
-        received::note_inbox(conn, now, &node, &plain(&opening.inbox_epoch), opening.received)?;
+    let epoch = plain(&opening.inbox_epoch);
+    let file = InboxFile::of(node.inbox_epoch.as_deref(), &epoch, opening.inbox_epoch_before.as_deref());
+    note_inbox(conn, now, &node, &epoch, file)?;
+    let inbox_went_back = received::note_inbox(conn, now, &node, file, opening.received)?;
     for listed in &opening.members {
         restore_member(conn, now, node.number, listed)?;
     }
@@ -77,12 +78,18 @@ pub(super) fn open(conn: &Connection, world: &World, opening: &LinkOpening) -> R
 }
 
 /// Another inbox than last time: whatever was accepted until now may be seen twice by the node.
-fn note_inbox(conn: &Connection, now: Timestamp, node: &LinkNode, epoch: &str) -> Result<(), StorageError> {
-    let upto = match node.inbox_epoch.as_deref() {
-        Some(known) if known != epoch => {
+fn note_inbox(
+    conn: &Connection,
+    now: Timestamp,
+    node: &LinkNode,
+    epoch: &str,
+    file: InboxFile,
+) -> Result<(), StorageError> {
+    let upto = match file {
+        InboxFile::Restored | InboxFile::Another => {
             one(conn, sql!("message_last_number"), [], |row| row.get(0))?.unwrap_or(0)
         }
-        Some(_) | None => node.redelivered_upto,
+        InboxFile::Same => node.redelivered_upto,
     };
     change(conn, sql!("node_seen"), params![node.number, epoch, upto, now.as_micros()])?;
     Ok(())

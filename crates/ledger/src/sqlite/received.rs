@@ -9,7 +9,7 @@ use super::row::{all, at, change, code, count, id, one};
 use super::store::World;
 use super::{link, sql};
 use crate::StorageError;
-use crate::rules::{InboxMark, Testimony, inbox_mark, place_number, work_kept_since};
+use crate::rules::{InboxFile, InboxMark, Testimony, inbox_mark, place_number, work_kept_since};
 use crate::types::wayin::{InboxWentBack, LedgerWentBack};
 
 /// A delivery that is sent again.
@@ -25,12 +25,11 @@ pub(super) fn note_inbox(
     conn: &Connection,
     now: Timestamp,
     node: &LinkNode,
-    epoch: &str,
+    file: InboxFile,
     told: Option<u64>,
 ) -> Result<Option<InboxWentBack>, StorageError> {
     let mut went_back = node.went_back;
-    let is_another_file = node.inbox_epoch.as_deref().is_some_and(|known| known != epoch);
-    match inbox_mark(node.received_upto, told, is_another_file) {
+    match inbox_mark(node.received_upto, told, file) {
         InboxMark::Kept { upto } if upto == node.received_upto => {}
         InboxMark::Kept { upto } => {
             change(conn, sql!("inbox_received"), params![node.number, place_number(upto)])?;

@@ -130,6 +130,8 @@ pub struct LinkOpening {
     pub link: Link,
     /// The mailbox's inbox epoch: a new one says that earlier deliveries may be seen again.
     pub inbox_epoch: String,
+    /// The epoch of the backup that the mailbox was restored from.
+    pub inbox_epoch_before: Option<String>,
     /// Members at home there, so that a restored ledger gets them back.
     pub members: Vec<LinkMember>,
     /// Rows it knows to be accepted, so that a restored ledger is noticed.

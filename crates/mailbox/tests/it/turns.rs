@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use mailbox::{
-    Arrived, BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, NewRow, RetryTurnError,
-    Turn, TurnAsked, TurnLostError,
+    Arrived, BeginTurn, BeginTurnError, Begun, EndTurn, EndTurnError, EndedTurn, InboxRestored, NewRow,
+    RetryTurnError, Turn, TurnAsked, TurnLostError,
 };
 use model::turn::{TurnMark, TurnOutcome, TurnState};
-use model::{ConversationId, DeliveryRung, MemberId, MessageId, Priority, TurnId};
+use model::{ConversationId, DeliveryRung, MemberId, MessageId, Priority, Timestamp, TurnId};
+use sqlite::{FileMark, MarkedBy};
 
 use crate::desk::{ANN, BOB, Desk, HOUR, message};
 
@@ -350,4 +351,45 @@ async fn t10_what_came_again_is_counted_once_and_a_deadline_does_not_keep_it_awa
     desk.mailbox.note_inbox_went_back(desk.broker_now, 9, 2, 0).await.unwrap();
     let next = desk.mailbox.went_back().await.unwrap().inbox.unwrap();
     assert_eq!((next.from, next.back, next.is_complete), (9, 0, true), "another occurrence begins anew");
+}
+
+/// `postrider restore` leaves a mark beside the file. What waits may have been worked on since the backup.
+#[tokio::test]
+async fn a_restored_mailbox_marks_what_waits_and_begins_another_life_once() {
+    let mut desk = Desk::open();
+    desk.arrive((1..=4).map(|n| in_conversation(n as u8, desk.mail(n, BOB))).collect()).await;
+    let over = desk.begin().await.unwrap();
+    desk.end(&over, None).await.unwrap();
+    let open = desk.begin().await.unwrap();
+    let epoch = desk.mailbox.inbox_epoch();
+    let (restored_at, backup_at) = (desk.now, Timestamp::from_micros(7));
+    let mark = FileMark {
+        place: 0,
+        at_us: restored_at.as_micros(),
+        by: MarkedBy::Restore { backup_at_us: backup_at.as_micros() },
+    };
+    mark.write(&desk.path()).unwrap();
+    desk.crash();
+    assert_eq!(FileMark::read(&desk.path()).unwrap(), None, "the mark is taken");
+    let restored = desk.mailbox.inbox_epoch();
+    assert!(restored != epoch && desk.mailbox.inbox_epoch_before() == Some(epoch));
+    let known = InboxRestored { restored_at, backup_at, waiting: 3 };
+    assert_eq!(desk.mailbox.went_back().await.unwrap().restored, Some(known));
+    assert!(desk.mailbox.turn(open.id, BOB).await.unwrap().unwrap().redelivered, "its end may be lost");
+    // Killed before the mark was removed: it is known, and what came since is new.
+    desk.arrive(vec![in_conversation(5, desk.mail(5, BOB))]).await;
+    mark.write(&desk.path()).unwrap();
+    desk.crash();
+    assert_eq!((desk.mailbox.inbox_epoch(), desk.mailbox.inbox_epoch_before()), (restored, Some(epoch)));
+    let mut marks = Vec::new();
+    for n in 1..=5 {
+        marks.push(desk.mailbox.inbox_by_id(message(n)).await.unwrap()[0].redelivered);
+    }
+    assert_eq!(marks, [false, true, true, true, false]);
+    desk.advance(LEASE);
+    for redelivered in [true, true, true, false] {
+        let turn = desk.begin().await.unwrap();
+        assert_eq!(turn.redelivered, redelivered, "{turn:?}");
+        desk.end(&turn, None).await.unwrap();
+    }
 }

@@ -25,8 +25,8 @@ const RESTORING: &str = "restoring";
 const BEFORE: &str = "before-restore";
 /// In a folder that is being restored: what has this file is no home's only copy.
 const MARK: &str = "restore-unfinished";
-/// Databases whose process looks for a mark beside them. A mailbox has its witness at the broker.
-const WITH_MARK: [&str; 2] = ["ledger.db", "outbox.db"];
+/// Databases whose process looks for a mark beside them.
+const WITH_MARK: [&str; 3] = ["ledger.db", "mailbox.db", "outbox.db"];
 /// What running processes hold in a home.
 const LOCKS: [&str; 3] = ["daemon/lock", "relay/lock", "broker/ledger.db-lock"];
 
@@ -177,7 +177,8 @@ fn stage(copies: &Path, staged: &Path, manifest: &Manifest, now: Timestamp) -> R
         target.sync_all().map_err(BackupError::files(&to))?;
         if WITH_MARK.iter().any(|name| to.ends_with(name)) {
             // Its next start says from when on it lacks what was given to it.
-            let mark = FileMark { place: 0, at_us: now.as_micros(), by: MarkedBy::Restore };
+            let by = MarkedBy::Restore { backup_at_us: manifest.began_at.as_micros() };
+            let mark = FileMark { place: 0, at_us: now.as_micros(), by };
             mark.write(&to).map_err(BackupError::files(&to))?;
         }
         fault::point("restore.copied");

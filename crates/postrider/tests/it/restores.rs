@@ -120,6 +120,110 @@ fn an_older_mailbox_put_back_has_every_delivered_mail_again_and_says_so() {
     await_mail(&second, &numbered(0..9));
 }
 
+/// What the local door of `product` answers the agent `ci`.
+fn ask_as_ci(product: &Product<'_>, path: &str, body: &serde_json::Value) -> (String, serde_json::Value) {
+    use std::io::{Read, Write};
+    let mut stream = std::os::unix::net::UnixStream::connect(&product.ready().socket).unwrap();
+    let text = body.to_string();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: postrider\r\npostrider-as: ci\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), serde_json::from_str(body).unwrap_or_default())
+}
+
+/// The next turn of `ci`: what it is about, and whether it is marked. It ends at once.
+fn next_turn(product: &Product<'_>, mesh: &str) -> (String, bool) {
+    let wanted = serde_json::json!({"mesh": mesh, "wait": 30});
+    let (status, turn) = ask_as_ci(product, "/v1/turns", &wanted);
+    assert!(status.contains(" 201 "), "{status} {turn}");
+    let end = format!("/v1/turns/{}/end", turn["turn_id"].as_str().unwrap());
+    let (status, ended) =
+        ask_as_ci(product, &end, &serde_json::json!({"mesh": mesh, "outcome": "processed"}));
+    assert!(status.contains(" 200 "), "{status} {ended}");
+    (turn["message"]["body"].as_str().unwrap().to_owned(), turn["redelivered"] == true)
+}
+
+/// A folder for a backup, outside of every home.
+fn shelf() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("b").display().to_string();
+    (folder, place)
+}
+
+#[test]
+fn what_waited_in_the_backup_of_a_whole_home_is_handed_out_again_marked_and_nothing_else() {
+    let (home, (_shelf, place)) = (home(), shelf());
+    let product = up(&home);
+    product.cli(&["agent", "add", "ci"]).unwrap().done();
+    product.cli(&["send", "ci", "before", "--wait", "delivered"]).unwrap().done();
+    home.cli(&["backup", &place]).unwrap().done();
+    assert_eq!(next_turn(&product, "home"), ("before".to_owned(), false));
+    product.interrupt().unwrap();
+    home.cli(&["restore", &place, "--replace"]).unwrap().done();
+    let product = up(&home);
+    assert_eq!(next_turn(&product, "home"), ("before".to_owned(), true));
+    let said = notices(&home);
+    assert!(said.contains("restored at") && said.contains("1 messages waited"), "{said}");
+    assert_eq!(finding(&home, "inbox_restored")["level"], "warn");
+    product.cli(&["send", "ci", "after", "--wait", "delivered"]).unwrap().done();
+    assert_eq!(next_turn(&product, "home"), ("after".to_owned(), false));
+}
+
+#[test]
+fn a_restored_mailbox_is_marked_once_although_a_kill_leaves_the_mark_beside_it() {
+    let (home, (_shelf, place)) = (home(), shelf());
+    let product = up(&home);
+    product.cli(&["agent", "add", "ci"]).unwrap().done();
+    product.cli(&["send", "ci", "before", "--wait", "delivered"]).unwrap().done();
+    home.cli(&["backup", &place]).unwrap().done();
+    product.interrupt().unwrap();
+    home.cli(&["restore", &place, "--replace"]).unwrap().done();
+    let options = Options { faults: vec!["crash:mailbox.restored".to_owned()], ..Options::default() };
+    let mut killed = Product::spawn(&home, &options).unwrap();
+    assert!(!killed.wait_exit(BOUND).unwrap().success());
+    let mark = home.path().join("daemon/home/mailbox.db-mark");
+    let kept = fs::read(&mark).unwrap();
+    let product = up(&home);
+    assert!(!mark.exists());
+    product.cli(&["send", "ci", "after", "--wait", "delivered"]).unwrap().done();
+    product.interrupt().unwrap();
+    fs::write(&mark, kept).unwrap();
+    let product = up(&home);
+    assert_eq!(next_turn(&product, "home"), ("before".to_owned(), true));
+    assert_eq!(next_turn(&product, "home"), ("after".to_owned(), false));
+}
+
+#[test]
+fn what_waited_in_the_backup_of_a_node_is_marked_and_work_that_the_broker_knows_of_is_not_begun_again() {
+    let (first, second, (_shelf, place)) = (home(), home(), shelf());
+    let broker = up(&first);
+    let other = up(&second);
+    join(&broker, &other);
+    other.cli(&["--mesh", "far", "agent", "add", "ci"]).unwrap().done();
+    let send = |body: &str, rung: &str| {
+        let id = body.replace(' ', "-");
+        broker.cli(&["send", "ci", body, "--id", &id, "--wait", rung]).unwrap().done();
+    };
+    send("worked on", "delivered");
+    send("waits", "delivered");
+    second.cli(&["backup", &place]).unwrap().done();
+    assert_eq!(next_turn(&other, "far"), ("worked on".to_owned(), false));
+    send("worked on", "processed");
+    other.interrupt().unwrap();
+    second.cli(&["restore", &place, "--replace"]).unwrap().done();
+    let other = up(&second);
+    // What is sent again comes before what is new.
+    send("after", "delivered");
+    assert_eq!(next_turn(&other, "far"), ("waits".to_owned(), true));
+    assert_eq!(next_turn(&other, "far"), ("after".to_owned(), false));
+}
+
 /// A message of a caller that has no node: it hears 201 and keeps nothing.
 fn post(url: &str, token: &str, body: &str) {
     use std::io::{BufRead, Write};

@@ -25,6 +25,9 @@ pub struct NegotiationRequest {
     pub optional: Vec<String>,
     /// The inbox's epoch: a new one tells the broker that earlier deliveries may be seen again.
     pub inbox_epoch: String,
+    /// The epoch that the inbox had before its file was restored from a backup: what it holds of that one it still holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inbox_epoch_before: Option<String>,
     /// Members at home here, so that a restored ledger gets them back.
     #[serde(default)]
     pub members: Vec<MemberRef>,

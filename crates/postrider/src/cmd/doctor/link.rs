@@ -122,6 +122,7 @@ fn judge_dead(mesh: &MeshHealth) -> Finding {
 /// What happened to files; a newer daemon may know more kinds than this program.
 fn judge_notice(notice: &Notice) -> Finding {
     let check = match notice.check.as_str() {
+        "inbox_restored" => "inbox_restored",
         "inbox_went_back" => "inbox_went_back",
         "ledger_went_back" => "ledger_went_back",
         _ => "notice",

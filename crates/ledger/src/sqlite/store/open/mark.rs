@@ -22,7 +22,7 @@ impl SqliteLedger {
         let Some(mark) = mark.filter(|mark| mark.is_ahead_of(place(opened.books_end))) else { return };
         let noticed_by = match mark.by {
             MarkedBy::Process => "the mark beside the file",
-            MarkedBy::Restore => "postrider restore",
+            MarkedBy::Restore { .. } => "postrider restore",
         };
         let world = self.world.clone();
         let noted = self

@@ -1,1 +1,0 @@
-SELECT v FROM meta WHERE k = 'inbox_epoch'

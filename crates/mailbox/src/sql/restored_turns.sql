@@ -1,0 +1,1 @@
+UPDATE turn SET redelivered = 1 WHERE state = 0
