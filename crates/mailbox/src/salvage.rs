@@ -2,7 +2,7 @@
 //! used must never be free again.
 //!
 //! - The damaged file is only read.
-//! - A row that cannot be read, or that the tables refuse, costs itself and nothing else.
+//! - A row that cannot be read twice, or that the tables refuse, costs itself and nothing else.
 //! - The new file is another life of the inbox: it has its own epoch, and the broker is told.
 
 mod places;
@@ -86,7 +86,15 @@ pub(crate) fn quick_condition(path: &Path) -> Condition {
     checked(path, "PRAGMA quick_check(1)")
 }
 
+/// A disk that fails to read once says nothing of the file, so what looks damaged is opened and looked at again.
 fn checked(path: &Path, check: &str) -> Condition {
+    match look(path, check) {
+        Condition::Sound => Condition::Sound,
+        Condition::Damaged { .. } => look(path, check),
+    }
+}
+
+fn look(path: &Path, check: &str) -> Condition {
     let damaged = |detail: String| Condition::Damaged { detail };
     match open(path).and_then(|conn| conn.query_row(check, [], |row| row.get::<_, String>(0))) {
         Ok(word) if word == "ok" => Condition::Sound,
@@ -103,7 +111,7 @@ impl Mailbox {
             put(conn, INBOX_REBUILT, &true.to_string())?;
             Ok::<_, StorageError>(())
         })?;
-        let Ok(from) = open(damaged) else {
+        let Ok(from) = twice(|| open(damaged)) else {
             salvaged.count = LossCount::AtLeast;
             return Ok(salvaged);
         };
@@ -147,13 +155,13 @@ impl Mailbox {
         let Some(mut evidence) = Evidence::of(from, table) else { return Ok(CarriedTable::UNKNOWN) };
         let (known, mut kept, mut page) = (evidence.known(), 0, Vec::new());
         for seq in 1..=evidence.most {
-            match one(from, table.name, table.row, seq) {
+            match twice(|| one(from, table.name, table.row, seq)) {
                 Ok(None) if seq > known && evidence.is_end(from, seq) => break,
                 Ok(None) => continue,
                 Err(_) => evidence.was_unreadable(),
                 Ok(Some(record)) => {
                     evidence.was_read(seq);
-                    let words = |(bodies, body)| one(from, bodies, body, seq).ok().flatten();
+                    let words = |(bodies, body)| twice(|| one(from, bodies, body, seq)).ok().flatten();
                     page.push([Some(record), table.bodies.and_then(words)]);
                 }
             }
@@ -205,11 +213,16 @@ fn with_or_without_log(path: &Path) -> rusqlite::Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let reads = |conn: &Connection| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     let conn = Connection::open_with_flags(path, flags)?;
-    if reads(&conn).is_ok() {
+    if twice(|| reads(&conn)).is_ok() {
         return Ok(conn);
     }
     let shown = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Connection::open_with_flags(format!("file:{shown}?immutable=1"), flags)
+}
+
+/// A read that fails once says nothing of the file.
+fn twice<T>(read: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    read().or_else(|_| read())
 }
 
 fn one(
@@ -227,19 +240,32 @@ fn one(
     statement.query_row(named_params! {":seq": seq}, read).optional()
 }
 
-/// As far as it can be read.
+/// As far as it can be read; rows that are read twice are kept once.
 fn all(from: &Connection, table: &'static str, statement: &str) -> Vec<Record> {
-    let Ok(mut statement) = from.prepare(statement) else { return Vec::new() };
-    let columns = columns(&statement);
-    let Ok(mut rows) = statement.query([]) else { return Vec::new() };
     let mut records = Vec::new();
-    while let Ok(Some(row)) = rows.next() {
+    if read_all(from, table, statement, &mut records).is_err() {
+        // What was read is kept either way.
+        let _ = read_all(from, table, statement, &mut records);
+    }
+    records
+}
+
+fn read_all(
+    from: &Connection,
+    table: &'static str,
+    statement: &str,
+    records: &mut Vec<Record>,
+) -> rusqlite::Result<()> {
+    let mut statement = from.prepare(statement)?;
+    let columns = columns(&statement);
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
         let values: Result<Vec<Value>, _> = (0..columns.len()).map(|place| row.get(place)).collect();
         if let Ok(values) = values {
             records.push(Record { table, columns: columns.clone(), values });
         }
     }
-    records
+    Ok(())
 }
 
 fn columns(statement: &Statement<'_>) -> Vec<String> {

@@ -9,6 +9,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::twice;
 use crate::meta::INBOX_REBUILT;
 use crate::sql;
 
@@ -101,9 +102,10 @@ pub(super) struct Evidence {
 impl Evidence {
     /// None when the file does not know the table.
     pub(super) fn of(from: &Connection, table: PlacedTable) -> Option<Self> {
-        from.prepare(table.row).ok()?;
+        twice(|| from.prepare(table.row).map(drop)).ok()?;
         let number = |row: &rusqlite::Row<'_>| row.get::<_, u64>(0);
-        let most = from.query_row(sql::SALVAGE_BYTES, [], number).unwrap_or(0) / ROW_BYTES_MIN;
+        let bytes = twice(|| from.query_row(sql::SALVAGE_BYTES, [], number));
+        let most = bytes.unwrap_or(0) / ROW_BYTES_MIN;
         let mut indexed = PlaceSet::default();
         let is_index_whole = table.indexed.iter().any(|statement| {
             let is_whole = add_places(from, statement, most, &mut indexed);

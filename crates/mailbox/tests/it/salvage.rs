@@ -1,6 +1,6 @@
 //! A damaged file: whatever can be read comes over, and nothing that came over is wrong.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mailbox::{Condition, Fact, LossCount, Mailbox, Member, OutboxFilter, Salvaged, condition};
@@ -8,6 +8,7 @@ use model::outbox::{Status, Verdict};
 use model::{MemberKind, NodeKey, limits};
 use sqlite::Db;
 use testkit::SeededEntropy;
+use testkit::disk::{FaultyDisk, Kind, Trouble, mount};
 
 use crate::desk::{ANN, BOB, Desk, options};
 
@@ -63,6 +64,40 @@ async fn a_sound_file_comes_over_whole_and_is_another_life_of_the_inbox() {
     let claimed = new.claim(desk.request()).await.unwrap();
     let words = String::from_utf8(claimed.frames[0].rows[0].payload.clone()).unwrap();
     assert!(words.starts_with("0 0 ") || words.starts_with("1 1 "), "{words}");
+}
+
+/// A disk below `path` that fails on request, and the file as SQLite finds it there.
+fn on_failing_disk(path: &Path) -> (Arc<FaultyDisk>, PathBuf) {
+    let disk = Arc::new(FaultyDisk::default());
+    let vfs = mount(disk.clone());
+    (disk, PathBuf::from(format!("file:{}?vfs={vfs}", path.display())))
+}
+
+#[tokio::test]
+async fn a_read_that_fails_once_is_no_damage_and_costs_no_row_and_one_that_always_fails_is() {
+    let desk = filled().await;
+    desk.mailbox.clone().close().await;
+    let (disk, file) = on_failing_disk(&desk.path());
+    let asked = |look: &dyn Fn()| {
+        let before = disk.asked(Kind::Read);
+        look();
+        disk.asked(Kind::Read) - before
+    };
+    let reads = asked(&|| assert_eq!(condition(&file), Condition::Sound));
+    for spare in 0..reads {
+        disk.fail_once(Kind::Read, Trouble::Error, spare);
+        assert_eq!((condition(&file), disk.hits()), (Condition::Sound, 1), "read {spare} of {reads}");
+    }
+    disk.fail(Kind::Read, Trouble::Error, "mailbox.db");
+    assert!(matches!(condition(&file), Condition::Damaged { .. }));
+    disk.heal();
+    let whole = Salvaged { outbox: ROWS, inbox: ROWS, members: 1, ..Salvaged::default() };
+    let reads = asked(&|| assert_eq!(salvage(&file, desk.now).2, whole));
+    for spare in (0..reads).step_by(7) {
+        disk.fail_once(Kind::Read, Trouble::Error, spare);
+        let salvaged = Salvaged { count: LossCount::Exact, ..salvage(&file, desk.now).2 };
+        assert_eq!(salvaged, whole, "read {spare} of {reads}");
+    }
 }
 
 #[tokio::test]
