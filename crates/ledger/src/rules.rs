@@ -19,7 +19,7 @@ use crate::planted::{NO_FENCE, NO_FINGERPRINT, NO_SEND_DEADLINE, NO_WITNESSES, T
 use crate::types::accept::{Admission, Outcome, Refusal, Submission};
 use crate::types::mesh::{Policies, TopicPolicy};
 use crate::types::status::StatusQuestion;
-use crate::types::wayin::{Link, Witness};
+use crate::types::wayin::{LedgerWentBack, Link, Witness};
 
 /// How far a sweep looks back behind the last one, for rows that were committed while it ran.
 pub(crate) const SWEEP_OVERLAP: Duration = Duration::from_secs(3600);
@@ -358,6 +358,12 @@ pub(crate) fn place_number(place: u64) -> i64 {
 /// does not tell places knows nothing of all this, and any ack of it does.
 pub(crate) fn has_it_again(held: DeliveryRung, told: DeliveryRung, place: Option<u64>) -> bool {
     place.is_none() || told >= held
+}
+
+/// Whether the loss that a mark tells of is noted: the process ended before it had renewed the mark, and the books took nothing
+/// since.
+pub(crate) fn is_noted(last: &LedgerWentBack, marked_at: Timestamp, books_end: Timestamp) -> bool {
+    last.ends_at == books_end && marked_at <= last.noticed_at
 }
 
 /// What a node's witnesses say of these books.

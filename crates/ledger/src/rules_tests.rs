@@ -398,3 +398,14 @@ fn witnesses_tell_of_a_new_loss_only_behind_the_last_one() {
         assert_eq!(heard(&told).is_news(upto.map(at)), expected, "{told:?} {upto:?}");
     }
 }
+
+#[test]
+fn a_mark_from_before_the_last_note_of_the_same_books_tells_of_the_same_loss() {
+    let at = Timestamp::from_micros;
+    let last = LedgerWentBack { noticed_at: at(9), ends_at: at(5), upto: at(8), noticed_by: String::new() };
+    for (marked_at, books_end, expected) in
+        [(7, 5, true), (9, 5, true), (10, 5, false), (7, 4, false), (7, 6, false)]
+    {
+        assert_eq!(is_noted(&last, at(marked_at), at(books_end)), expected, "{marked_at} {books_end}");
+    }
+}

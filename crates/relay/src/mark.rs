@@ -30,6 +30,8 @@ pub(crate) struct OutboxWentBack {
     pub(crate) noticed_at: Timestamp,
     /// The older copy holds what was stored up to here.
     pub(crate) ends_at: Timestamp,
+    /// When the mark was written that told of it; names this occurrence.
+    pub(crate) marked_at: Timestamp,
 }
 
 impl OutboxWentBack {
@@ -40,7 +42,7 @@ impl OutboxWentBack {
 
     /// For people.
     pub(crate) fn sentence(self) -> String {
-        let Self { noticed_at, ends_at } = self;
+        let Self { noticed_at, ends_at, .. } = self;
         format!(
             "the outbox went back to an older copy: writes taken between {ends_at} and {noticed_at} that had not left are \
              gone, and writes that ended since are sent again under their keys"
@@ -61,20 +63,27 @@ pub(crate) async fn compare(
         }
     };
     let (count, counted_at) = counted(envelopes).await?;
-    if mark.as_ref().is_some_and(|mark| mark.is_ahead_of(count)) {
-        let went_back = OutboxWentBack { noticed_at: now, ends_at: counted_at };
-        tracing::error!("{}", went_back.sentence());
-        let text = format!("{} {}", now.as_micros(), counted_at.as_micros());
-        envelopes.keep_fact(WENT_BACK, Some(text)).await?;
+    let mut last = envelopes.fact(WENT_BACK).await?.and_then(|text| parse(&text));
+    if let Some(mark) = mark.as_ref().filter(|mark| mark.is_ahead_of(count)) {
+        let marked_at = Timestamp::from_micros(mark.at_us);
+        // The mark stays when a process ends between the note and the next count.
+        if last.is_none_or(|last| last.marked_at != marked_at) {
+            let went_back = OutboxWentBack { noticed_at: now, ends_at: counted_at, marked_at };
+            tracing::error!("{}", went_back.sentence());
+            let text = [now, counted_at, marked_at].map(|at| at.as_micros().to_string()).join(" ");
+            envelopes.keep_fact(WENT_BACK, Some(text)).await?;
+            last = Some(went_back);
+        }
     }
     let next = count.max(mark.map_or(0, |mark| mark.place)) + 1;
     count_up(envelopes, next, now).await?;
-    let known = envelopes.fact(WENT_BACK).await?;
-    Ok(known.and_then(|text| {
-        let (noticed_at, ends_at) = text.split_once(' ')?;
-        let at = |text: &str| text.parse().ok().map(Timestamp::from_micros);
-        Some(OutboxWentBack { noticed_at: at(noticed_at)?, ends_at: at(ends_at)? })
-    }))
+    Ok(last)
+}
+
+fn parse(text: &str) -> Option<OutboxWentBack> {
+    let mut instants = text.split(' ').map(|text| text.parse().ok().map(Timestamp::from_micros));
+    let mut next = || instants.next().flatten();
+    Some(OutboxWentBack { noticed_at: next()?, ends_at: next()?, marked_at: next()? })
 }
 
 /// Counts up while writes are stored, and once more at the end.
@@ -119,4 +128,31 @@ async fn count_up(envelopes: &Envelopes, count: u64, now: Timestamp) -> Result<(
         tracing::warn!(%error, "the mark beside the outbox cannot be written");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::SeededEntropy;
+
+    #[tokio::test]
+    async fn a_loss_is_noted_once_although_a_kill_leaves_the_mark_that_told_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("outbox.db");
+        let at = Timestamp::from_micros;
+        let envelopes = Envelopes::open(&path, Arc::new(SeededEntropy::new(7)), at(1)).unwrap();
+        assert_eq!(compare(&envelopes, at(1)).await.unwrap(), None);
+        for by in [MarkedBy::Process, MarkedBy::Restore { backup_at_us: 7 }] {
+            let (count, counted_at) = counted(&envelopes).await.unwrap();
+            let noticed_at = at(counted_at.as_micros() + 10);
+            let mark = FileMark { place: count + 1, at_us: counted_at.as_micros() + 5, by };
+            let noted = OutboxWentBack { noticed_at, ends_at: counted_at, marked_at: at(mark.at_us) };
+            for later in 0..3 {
+                mark.write(&path).unwrap();
+                let now = at(noticed_at.as_micros() + later);
+                assert_eq!(compare(&envelopes, now).await.unwrap(), Some(noted), "{by:?}");
+            }
+        }
+        envelopes.close().await;
+    }
 }

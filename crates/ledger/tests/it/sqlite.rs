@@ -8,6 +8,7 @@ use ledger::conformance::Bench;
 use ledger::{Ledger, SqliteLedger};
 use model::Timestamp;
 use sqlite::rusqlite::Connection;
+use sqlite::{FileMark, MarkedBy};
 use tempfile::TempDir;
 use testkit::{ManualClock, SeededEntropy};
 
@@ -84,3 +85,25 @@ impl Bench for Sqlite {
 }
 
 ledger::conformance! { crate::sqlite::Sqlite }
+
+#[tokio::test]
+async fn a_loss_is_noted_once_although_a_kill_leaves_the_mark_that_told_of_it() {
+    let mut bench = Sqlite::start().await;
+    let path = bench.folder.path().join("ledger.db");
+    let mark = |bench: &Sqlite, by| {
+        let at_us = model::Clock::now(&*bench.clock).as_micros();
+        FileMark { place: u64::MAX, at_us, by }
+    };
+    let mut losses = 0;
+    for by in [MarkedBy::Process, MarkedBy::Restore { backup_at_us: 7 }] {
+        bench.advance(Duration::from_secs(1));
+        let mark = mark(&bench, by);
+        losses += 1;
+        for _ in 0..2 {
+            mark.write(&path).unwrap();
+            bench.reopen().await;
+            assert_eq!(bench.count("went_back").await, losses, "{by:?}");
+            assert_ne!(FileMark::read(&path).unwrap(), Some(mark.clone()), "the mark is renewed");
+        }
+    }
+}

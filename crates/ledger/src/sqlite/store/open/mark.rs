@@ -7,6 +7,7 @@ use ::sqlite::{FileMark, MarkedBy};
 use super::super::super::{janitor, received};
 use super::super::SqliteLedger;
 use crate::StorageError;
+use crate::rules::is_noted;
 
 impl SqliteLedger {
     /// Compares the books with their mark, and notes a loss.
@@ -24,10 +25,15 @@ impl SqliteLedger {
             MarkedBy::Process => "the mark beside the file",
             MarkedBy::Restore { .. } => "postrider restore",
         };
+        let marked_at = model::Timestamp::from_micros(mark.at_us);
         let world = self.world.clone();
-        let noted = self
-            .db
-            .write_blocking("ledger.went_back", move |conn| received::note_loss(conn, &world, noticed_by));
+        let noted = self.db.write_blocking("ledger.went_back", move |conn| {
+            let last = received::last_loss(conn)?;
+            match last.filter(|last| is_noted(last, marked_at, opened.books_end)) {
+                Some(last) => Ok(last),
+                None => received::note_loss(conn, &world, noticed_by),
+            }
+        });
         match noted {
             Ok(loss) => {
                 tracing::warn!(ends_at = %loss.ends_at, upto = %loss.upto, noticed_by, "these books are older than they were");
