@@ -34,9 +34,16 @@ pub enum MarkedBy {
 }
 
 impl FileMark {
+    /// Where the mark beside `database` is.
+    pub fn path(database: &Path) -> PathBuf {
+        let mut name = database.as_os_str().to_owned();
+        name.push(SUFFIX);
+        PathBuf::from(name)
+    }
+
     /// The mark beside `database`. One that cannot be understood counts as none.
     pub fn read(database: &Path) -> io::Result<Option<FileMark>> {
-        match fs::read_to_string(path_of(database)) {
+        match fs::read_to_string(Self::path(database)) {
             Ok(text) => Ok(parse(&text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -45,7 +52,7 @@ impl FileMark {
 
     /// Puts this mark in the place of the last one, durably.
     pub fn write(&self, database: &Path) -> io::Result<()> {
-        let path = path_of(database);
+        let path = Self::path(database);
         let mut name: OsString = path.clone().into_os_string();
         name.push(".new");
         let beside = PathBuf::from(name);
@@ -63,7 +70,7 @@ impl FileMark {
 
     /// Takes the mark beside `database` away, if there is one.
     pub fn remove(database: &Path) -> io::Result<()> {
-        match fs::remove_file(path_of(database)) {
+        match fs::remove_file(Self::path(database)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -76,12 +83,6 @@ impl FileMark {
             MarkedBy::Restore { .. } => true,
         }
     }
-}
-
-fn path_of(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(SUFFIX);
-    PathBuf::from(name)
 }
 
 fn parse(text: &str) -> Option<FileMark> {
@@ -114,7 +115,7 @@ mod tests {
             assert_eq!(FileMark::read(&database).unwrap(), None);
         }
         for bad in ["", "7", "7 8", "7 8 nobody", "x 8 process", "7 8 restore"] {
-            fs::write(path_of(&database), bad).unwrap();
+            fs::write(FileMark::path(&database), bad).unwrap();
             assert_eq!(FileMark::read(&database).unwrap(), None, "{bad}");
         }
     }

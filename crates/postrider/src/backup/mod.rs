@@ -6,6 +6,7 @@
 
 mod make;
 mod manifest;
+mod owner;
 mod restore;
 mod tree;
 mod verify;

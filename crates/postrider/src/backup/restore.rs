@@ -3,7 +3,7 @@
 //! - Nothing is touched before the whole backup was looked through.
 //! - The new home is made beside the old one, under another name, and takes its place in one step. A home is the old one or
 //!   the new one, and never a part of either.
-//! - The old home is kept under a name that says so.
+//! - The old home is kept under a name that says so, and the new one belongs to whom the old one did.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,6 +17,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sqlite::{FileMark, MarkedBy, fault};
 
 use super::manifest::{Manifest, TREE};
+use super::owner::Owner;
 use super::{BackupError, beside, parent_of, sync_folder, verify};
 
 /// Behind the home's name while its successor is made.
@@ -56,13 +57,14 @@ pub fn restore(folder: &Path, home: &Path, old: OldHome, clock: &dyn Clock) -> R
     if is_there && old == OldHome::Refuse {
         return Err(BackupError::NotEmpty(home.to_owned()));
     }
-    let _locks = if is_there { take_locks(home)? } else { Vec::new() };
-    let now = clock.now();
     let parent = parent_of(home);
     fs::create_dir_all(&parent).map_err(BackupError::files(&parent))?;
+    let owner = Owner::of(home)?;
+    let _locks = if is_there { take_locks(home, owner)? } else { Vec::new() };
+    let now = clock.now();
     let staged = stamped(home, RESTORING, now);
     // Until the end: whoever finds the mark held leaves it alone.
-    let _mark = stage(&folder.join(TREE), &staged, &manifest, now)?;
+    let _mark = stage(&folder.join(TREE), &staged, &manifest, owner, now)?;
     fault::point("restore.staged");
     let aside = if is_there {
         exchange(&staged, home)?;
@@ -139,13 +141,14 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 /// Whatever runs on the home holds one of them.
-fn take_locks(home: &Path) -> Result<Vec<Lock>, BackupError> {
+fn take_locks(home: &Path, owner: Owner) -> Result<Vec<Lock>, BackupError> {
     let mut locks = Vec::new();
     for lock in LOCKS.map(|lock| home.join(lock)) {
         if !lock.parent().is_some_and(Path::is_dir) {
             continue;
         }
         locks.push(self::lock(&lock, home)?);
+        owner.take(&lock)?;
     }
     Ok(locks)
 }
@@ -158,9 +161,18 @@ fn lock(file: &Path, home: &Path) -> Result<Lock, BackupError> {
 }
 
 /// The new home under another name, whole and synced, with its mark.
-fn stage(copies: &Path, staged: &Path, manifest: &Manifest, now: Timestamp) -> Result<Lock, BackupError> {
+fn stage(
+    copies: &Path,
+    staged: &Path,
+    manifest: &Manifest,
+    owner: Owner,
+    now: Timestamp,
+) -> Result<Lock, BackupError> {
     make_private(staged).map_err(BackupError::files(staged))?;
     let mark = lock(&staged.join(MARK), staged)?;
+    for path in [staged, &staged.join(MARK)] {
+        owner.take(path)?;
+    }
     sync_folder(staged)?;
     fault::point("restore.marked");
     let mut folders = vec![staged.to_owned()];
@@ -175,11 +187,15 @@ fn stage(copies: &Path, staged: &Path, manifest: &Manifest, now: Timestamp) -> R
         let mut target = opened.map_err(BackupError::files(&to))?;
         io::copy(&mut source, &mut target).map_err(BackupError::files(&to))?;
         target.sync_all().map_err(BackupError::files(&to))?;
+        for path in to.ancestors().take_while(|path| *path != staged) {
+            owner.take(path)?;
+        }
         if WITH_MARK.iter().any(|name| to.ends_with(name)) {
             // Its next start says from when on it lacks what was given to it.
             let by = MarkedBy::Restore { backup_at_us: manifest.began_at.as_micros() };
             let mark = FileMark { place: 0, at_us: now.as_micros(), by };
             mark.write(&to).map_err(BackupError::files(&to))?;
+            owner.take(&FileMark::path(&to))?;
         }
         fault::point("restore.copied");
     }

@@ -1,7 +1,7 @@
 //! `backup`, `backup verify` and `restore` with the real binary, and killed at each of their steps.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -270,4 +270,44 @@ fn a_restore_into_an_empty_place_killed_at_any_step_is_done_or_not_begun() {
         assert_eq!(bodies(&home), ["kept"], "{point}");
         assert_eq!(beside(&home), Vec::<String>::new(), "{point}");
     }
+}
+
+/// Only root may give files away; for anybody else all of this holds with its own account.
+#[test]
+fn a_restored_home_belongs_to_whom_the_one_before_did_whoever_restores_it() {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let (home, shelf) = (home(), Shelf::new());
+    let product = up(&home);
+    send(&home, "kept");
+    stop(product);
+    let place = shelf.place("b");
+    home.cli(&["backup", &place]).unwrap().done();
+    let wanted = if is_root { (65_534, 65_533) } else { owner(home.path().as_path()) };
+    let all_are_wanted = |what: &str, home: &Home| {
+        let others: Vec<_> = all(&home.path()).into_iter().filter(|path| owner(path) != wanted).collect();
+        assert_eq!(others, Vec::<PathBuf>::new(), "{what}");
+    };
+    for path in all(&home.path()) {
+        chown(path, Some(wanted.0), Some(wanted.1)).unwrap();
+    }
+    fs::remove_file(home.path().join("daemon/lock")).unwrap();
+    home.cli(&["restore", &place, "--replace"]).unwrap().done();
+    all_are_wanted("a home that is replaced", &home);
+    let aside = home.path().parent().unwrap().join(&beside(&home)[0]);
+    assert_eq!(owner(&aside.join("daemon/lock")), wanted, "a lock that was made on the way");
+    // Into a folder that its owner made for it, and into one of its owner's.
+    let empty = self::home();
+    fs::create_dir(empty.path()).unwrap();
+    chown(empty.path(), Some(wanted.0), Some(wanted.1)).unwrap();
+    let absent = self::home();
+    chown(absent.path().parent().unwrap(), Some(wanted.0), Some(wanted.1)).unwrap();
+    for (what, home) in [("an empty folder", empty), ("no folder", absent)] {
+        home.cli(&["restore", &place]).unwrap().done();
+        all_are_wanted(what, &home);
+    }
+}
+
+fn owner(path: &Path) -> (u32, u32) {
+    let found = fs::metadata(path).unwrap();
+    (found.uid(), found.gid())
 }
