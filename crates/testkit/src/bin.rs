@@ -109,6 +109,17 @@ impl Home {
         Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
     }
 
+    /// Starts a command that may write to the home and to nothing beside it, as a unit of the machine. Needs the system to
+    /// allow namespaces to this account.
+    pub fn spawn_confined_to_home(&self, args: &[&str]) -> std::io::Result<Process> {
+        let binds = "mount --bind \"$0\" \"$0\" && mount --bind \"$0/home\" \"$0/home\" && \
+                     mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+        let mut command = self.environed(Command::new("unshare"));
+        command.args(["-r", "-m", "sh", "-c", binds]).arg(self.folder.path());
+        command.arg(self.binary.path()).args(args);
+        Process::spawn(command, b"", &Orphaned::Reaped { folder: self.folder().to_owned() })
+    }
+
     /// Starts a command whose disk refuses, with EIO, to sync `file` from the `from`-th time on. Needs `strace`, which
     /// holds the process as a debugger does.
     pub fn spawn_whose_syncs_fail(&self, file: &Path, from: u32, args: &[&str]) -> std::io::Result<Process> {

@@ -4,6 +4,7 @@
 //! - Each database is copied by one read transaction of its own; all of them begin together.
 //! - Files are 0600 and folders 0700: a backup holds keys and everybody's words.
 
+mod leftover;
 mod make;
 mod manifest;
 mod owner;
@@ -14,6 +15,7 @@ mod verify;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use leftover::{Leftover, LeftoverKind, leftovers};
 pub use make::{Progress, make};
 pub use manifest::{BackupFile, Manifest};
 pub use restore::{OldHome, Restored, finish_restore, restore};

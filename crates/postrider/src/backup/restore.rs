@@ -16,16 +16,17 @@ use net::local::{Lock, LockError, lock_exclusive};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sqlite::{FileMark, MarkedBy, fault};
 
+use super::leftover::{Leftover, leftovers};
 use super::manifest::{Manifest, TREE};
 use super::owner::Owner;
 use super::{BackupError, beside, parent_of, sync_folder, verify};
 
 /// Behind the home's name while its successor is made.
-const RESTORING: &str = "restoring";
+pub(super) const RESTORING: &str = "restoring";
 /// Behind the home's name once another took its place.
-const BEFORE: &str = "before-restore";
+pub(super) const BEFORE: &str = "before-restore";
 /// In a folder that is being restored: what has this file is no home's only copy.
-const MARK: &str = "restore-unfinished";
+pub(super) const MARK: &str = "restore-unfinished";
 /// Databases whose process looks for a mark beside them.
 const WITH_MARK: [&str; 3] = ["ledger.db", "mailbox.db", "outbox.db"];
 /// What running processes hold in a home.
@@ -52,7 +53,9 @@ pub struct Restored {
 /// Puts the backup in `folder` in the place of `home`.
 pub fn restore(folder: &Path, home: &Path, old: OldHome, clock: &dyn Clock) -> Result<Restored, BackupError> {
     let manifest = verify(folder)?;
-    finish_restore(home)?;
+    if let Some((_, error)) = finish_restore(home)?.into_iter().next() {
+        return Err(error);
+    }
     let is_there = is_filled(home)?;
     if is_there && old == OldHome::Refuse {
         return Err(BackupError::NotEmpty(home.to_owned()));
@@ -82,50 +85,23 @@ pub fn restore(folder: &Path, home: &Path, old: OldHome, clock: &dyn Clock) -> R
     Ok(Restored { manifest, aside })
 }
 
-/// Ends a restore that was cut off: the home is whole either way. Folders it left beside the home are removed when they
-/// are copies of a backup, and given their name when they are the old home.
-pub fn finish_restore(home: &Path) -> Result<(), BackupError> {
-    let parent = parent_of(home);
-    let Ok(entries) = fs::read_dir(&parent) else { return Ok(()) };
-    let name = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let begins = format!("{name}.{RESTORING}-");
-    for entry in entries.flatten() {
-        let found = entry.file_name().to_string_lossy().into_owned();
-        let Some(at) = found.strip_prefix(&begins) else { continue };
-        let path = entry.path();
-        if path.join(MARK).exists() || is_empty(&path) {
-            remove(&path)?;
-        } else {
-            let aside = beside(home, &format!(".{BEFORE}-{at}"));
-            fs::rename(&path, &aside).map_err(BackupError::files(&path))?;
+/// Ends a restore that was cut off: the home is whole either way. Answers with what it left beside the home that this account
+/// cannot end, and why.
+pub fn finish_restore(home: &Path) -> Result<Vec<(Leftover, BackupError)>, BackupError> {
+    let mut kept = Vec::new();
+    for leftover in leftovers(home) {
+        match leftover.end() {
+            Ok(()) => {}
+            Err(error @ BackupError::Running(_)) => return Err(error),
+            Err(error) => kept.push((leftover, error)),
         }
-        fault::point("restore.finished_one");
-        sync_folder(&parent)?;
     }
     let mark = home.join(MARK);
     if mark.exists() {
         let _held = lock(&mark, home)?;
         unmark(home)?;
     }
-    Ok(())
-}
-
-/// A copy that never became a home. Its mark goes last, so that what is left of it is known for what it is.
-fn remove(staged: &Path) -> Result<(), BackupError> {
-    let mark = staged.join(MARK);
-    let _held = if mark.exists() { Some(lock(&mark, staged)?) } else { None };
-    for entry in fs::read_dir(staged).map_err(BackupError::files(staged))?.flatten() {
-        let path = entry.path();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        match path == mark {
-            true => {}
-            false if is_folder => fs::remove_dir_all(&path).map_err(BackupError::files(&path))?,
-            false => fs::remove_file(&path).map_err(BackupError::files(&path))?,
-        }
-    }
-    fault::point("restore.removing");
-    unmark(staged)?;
-    fs::remove_dir(staged).map_err(BackupError::files(staged))
+    Ok(kept)
 }
 
 fn is_filled(home: &Path) -> Result<bool, BackupError> {
@@ -134,10 +110,6 @@ fn is_filled(home: &Path) -> Result<bool, BackupError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(BackupError::files(home)(error)),
     }
-}
-
-fn is_empty(folder: &Path) -> bool {
-    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Whatever runs on the home holds one of them.
@@ -153,7 +125,7 @@ fn take_locks(home: &Path, owner: Owner) -> Result<Vec<Lock>, BackupError> {
     Ok(locks)
 }
 
-fn lock(file: &Path, home: &Path) -> Result<Lock, BackupError> {
+pub(super) fn lock(file: &Path, home: &Path) -> Result<Lock, BackupError> {
     lock_exclusive(file).map_err(|error| match error {
         LockError::Held { .. } => BackupError::Running(home.to_owned()),
         LockError::Unusable { path, source } => BackupError::Files { path, source },
@@ -224,7 +196,7 @@ fn set_aside(staged: &Path, home: &Path, now: Timestamp) -> Result<PathBuf, Back
     Ok(aside)
 }
 
-fn unmark(home: &Path) -> Result<(), BackupError> {
+pub(super) fn unmark(home: &Path) -> Result<(), BackupError> {
     let mark = home.join(MARK);
     match fs::remove_file(&mark) {
         Ok(()) => {

@@ -4,11 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use model::ErrorCode;
+use rustix::fs::{Access, access};
 
 use super::Context;
 use super::doctor::quoted;
 use crate::args;
-use crate::backup::{self, BackupError, BackupFile, Manifest, OldHome, Progress, Restored};
+use crate::backup::{
+    self, BackupError, BackupFile, Leftover, LeftoverKind, Manifest, OldHome, Progress, Restored,
+};
 use crate::clock::clock;
 use crate::failure::{Exit, Failure};
 use crate::home::shown;
@@ -111,6 +114,33 @@ fn print_restored(restored: &Restored, home: &Path, output: &Output) {
 
 fn absolute(path: &Path) -> Result<std::path::PathBuf, Failure> {
     Ok(std::path::absolute(path).map_err(anyhow::Error::from)?.components().collect())
+}
+
+/// What a restore that was cut off left, for people.
+pub fn leftover_sentence(leftover: &Leftover) -> String {
+    let path = shown(&leftover.path);
+    match leftover.kind {
+        LeftoverKind::Copy => format!("{path} is a copy of a backup that a restore left when it was cut off"),
+        LeftoverKind::OldHome { .. } => {
+            format!("{path} is the home of before, which a restore had not named when it was cut off")
+        }
+        LeftoverKind::Unreadable => {
+            format!("{path} was left by a restore that was cut off; this account may not look into it")
+        }
+    }
+}
+
+/// The command that ends it, for an account that may.
+pub fn leftover_command(leftover: &Leftover) -> String {
+    let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    let above = leftover.path.parent().unwrap_or(Path::new("."));
+    let sudo = if may_write(above) && may_write(&leftover.path) { "" } else { "sudo " };
+    let path = quoted(&leftover.path);
+    match &leftover.kind {
+        LeftoverKind::Copy => format!("{sudo}rm -r {path}"),
+        LeftoverKind::OldHome { aside } => format!("{sudo}mv {path} {}", quoted(aside)),
+        LeftoverKind::Unreadable => format!("sudo ls -la {path}"),
+    }
 }
 
 /// What a person can do about it; `folder` is the backup.

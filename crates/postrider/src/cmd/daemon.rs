@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wire::local::RotateAnswer;
 
 use super::Context;
-use super::up::{refuse_second, start_failure, stop_on_signal};
+use super::up::{refuse_second, start_failure, stop_on_signal, warn_of_leftovers};
 use crate::clock::clock;
 use crate::failure::{Exit, Failure};
 use crate::home::{log, shown};
@@ -43,7 +43,7 @@ async fn up(context: &Context) -> Result<Exit, Failure> {
 async fn serve(context: &Context, stores: &Stores) -> Result<Exit, Failure> {
     let (home, output) = (&context.home, &context.output);
     journal::start();
-    refuse_second(home)?;
+    warn_of_leftovers(&refuse_second(home)?);
     let stop = CancellationToken::new();
     let config = Config {
         home: home.root().to_owned(),

@@ -16,6 +16,7 @@ use wire::local::Health;
 
 use super::Context;
 use super::relay::Role;
+use crate::backup::{BackupError, Leftover};
 use crate::clock::clock;
 use crate::fabric::OWN_MESH;
 use crate::failure::{Exit, Failure};
@@ -40,8 +41,9 @@ pub async fn run(asked: args::Up, context: &Context) -> Result<Exit, Failure> {
 async fn serve(asked: args::Up, context: &Context, stores: &Stores) -> Result<Exit, Failure> {
     let (home, output) = (&context.home, &context.output);
     let webhook_allowed_hosts = super::broker::hosts(&asked.webhook_allow_host)?;
-    refuse_second(home)?;
+    let kept = refuse_second(home)?;
     journal::start_audited(&audit(home))?;
+    warn_of_leftovers(&kept);
     let first_time = !home.config().exists();
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (clock(), Arc::new(OsEntropy));
     let listener = fabric::bind(asked.listen, last_address(home)).await?;
@@ -148,18 +150,26 @@ fn roles(relay: Option<&Role>) -> Vec<String> {
     ["broker", "chat", "hub", "daemon"].into_iter().chain(beside).map(str::to_owned).collect()
 }
 
-/// Refuses when another process runs this home. The lock decides; it is taken for good by the daemon, after this look.
-pub fn refuse_second(home: &Home) -> Result<(), Failure> {
-    crate::backup::finish_restore(home.root())
+/// Refuses when another process runs this home. The lock decides; it is taken for good by the daemon, after this look. Answers
+/// with what a restore left beside the home that this account cannot end: the home is whole all the same.
+pub fn refuse_second(home: &Home) -> Result<Vec<(Leftover, BackupError)>, Failure> {
+    let kept = crate::backup::finish_restore(home.root())
         .map_err(|error| super::backup::failure(&error, home.root()))?;
     home.prepare()
         .map_err(|source| start_failure(StartError::Home { path: home.root().to_owned(), source }))?;
     match net::local::lock_exclusive(&home.lock()) {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(kept),
         Err(net::local::LockError::Held { .. }) => {
             Err(start_failure(StartError::AlreadyRunning { home: home.root().to_owned() }))
         }
         Err(error @ net::local::LockError::Unusable { .. }) => Err(start_failure(StartError::Lock(error))),
+    }
+}
+
+pub fn warn_of_leftovers(kept: &[(Leftover, BackupError)]) {
+    for (leftover, error) in kept {
+        let fix = super::backup::leftover_command(leftover);
+        tracing::warn!(%error, fix, "{}", super::backup::leftover_sentence(leftover));
     }
 }
 

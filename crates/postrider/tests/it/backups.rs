@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testkit::bin::{Home, Options, Output, Product};
+use testkit::process::Channel;
 use testkit::wait::wait_for;
 
 use super::{home, up};
@@ -270,6 +271,34 @@ fn a_restore_into_an_empty_place_killed_at_any_step_is_done_or_not_begun() {
         assert_eq!(bodies(&home), ["kept"], "{point}");
         assert_eq!(beside(&home), Vec::<String>::new(), "{point}");
     }
+}
+
+#[test]
+fn a_unit_that_cannot_end_a_killed_restore_beside_its_home_starts_and_names_the_command_that_does() {
+    let (home, shelf) = (home(), Shelf::new());
+    let product = up(&home);
+    send(&home, "kept");
+    let place = shelf.place("b");
+    home.cli(&["backup", &place]).unwrap().done();
+    stop(product);
+    killed_at(&home, "restore.copied", &["restore", &place, "--replace"]);
+    let copy = home.path().parent().unwrap().join(&beside(&home)[0]);
+    let args = ["up", "--json", "--listen", "127.0.0.1:0"];
+    let mut unit = home.spawn_confined_to_home(&args).unwrap();
+    let ready = unit.line(Channel::Stdout, "its ready line", BOUND, |line| line.contains("ready"));
+    let told = unit.text(Channel::Stderr);
+    assert!(ready.is_ok(), "{told}");
+    let remove = format!("rm -r {}", copy.display());
+    assert!(told.contains("a restore left when it was cut off") && told.contains(&remove), "{told}");
+    assert_eq!(bodies(&home), ["kept"]);
+    let doctor = home.cli(&["--json", "doctor"]).unwrap().json();
+    let finding = doctor.iter().find(|row| row["check"] == "leftover").unwrap();
+    assert_eq!((&finding["level"], &finding["fix"][0]), (&"warn".into(), &remove.into()), "{finding}");
+    unit.interrupt();
+    unit.wait_exit(BOUND).unwrap();
+    // Whoever may write there ends it with the next start.
+    let _product = up(&home);
+    assert!(!copy.exists());
 }
 
 /// Only root may give files away; for anybody else all of this holds with its own account.

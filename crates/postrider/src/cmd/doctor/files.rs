@@ -10,6 +10,8 @@ use daemon::home::Home;
 use daemon::settings::Settings;
 
 use super::finding::Finding;
+use crate::backup::leftovers;
+use crate::cmd::backup::{leftover_command, leftover_sentence};
 use crate::home::{shown, socket};
 
 /// Folders looked into for secrets; a home has a few, and a wrong `--home` may have millions of files.
@@ -19,11 +21,16 @@ const DEPTH_MAX: usize = 3;
 
 /// Every check that needs no running process.
 pub fn look(home: &Home) -> Vec<Finding> {
-    let folder = folder(home);
-    if folder.level != super::Level::Fine {
-        return vec![folder];
+    let mut findings = vec![folder(home)];
+    if findings[0].level == super::Level::Fine {
+        findings.extend([secrets(home), config(home), machine(home), socket_place(home)]);
     }
-    vec![folder, secrets(home), config(home), machine(home), socket_place(home)]
+    findings.extend(leftovers(home.root()).iter().map(|it| {
+        Finding::warn("leftover", leftover_sentence(it))
+            .line("The home is whole. While a restore runs, leave it alone.")
+            .fix(leftover_command(it))
+    }));
+    findings
 }
 
 fn folder(home: &Home) -> Finding {
