@@ -25,6 +25,10 @@ pub const VARIABLE: &str = "POSTRIDER_FAULT";
 /// Answers are given before `COMMIT`; the scope is a job's name.
 pub const ANSWER_BEFORE_COMMIT: &str = "sqlite.answer_before_commit";
 
+/// After `COMMIT` callers are told that nothing of their request was stored; the scope is a job's name. A transaction that
+/// changed nothing is answered as it is.
+pub const REFUSED_AND_STORED: &str = "sqlite.refused_and_stored";
+
 /// Files are opened with `synchronous=NORMAL`, which does not sync at commit.
 pub const SYNCHRONOUS_NORMAL: &str = "sqlite.synchronous_normal";
 

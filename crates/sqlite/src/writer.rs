@@ -144,6 +144,7 @@ impl Writer {
         let began = now();
         self.gauges.waiting.fetch_sub(1, Relaxed);
         self.careful = self.careful.saturating_sub(1);
+        let changes = self.conn.total_changes();
         let end = match self.begin() {
             Ok(()) => self.run_batch(first, more).and_then(|()| self.end()),
             Err(error) => {
@@ -157,7 +158,12 @@ impl Writer {
         let callers = std::mem::take(&mut self.callers);
         // Before the answers: whoever hears one may ask again at once, and is not somebody else.
         self.lone.committed(callers, self.gauges.waiting.load(Relaxed), began.elapsed());
+        let is_changed = self.conn.total_changes() != changes;
         for mut job in self.batch.drain(..) {
+            // The planted bug: whoever is told so takes another id, and has then asked twice.
+            if is_changed && fault::bug_in(fault::REFUSED_AND_STORED, job.name()) {
+                job.answer(Err(StorageError::Busy { path: Arc::clone(&self.path) }));
+            }
             job.answer(end.clone());
         }
     }
