@@ -27,6 +27,9 @@ use crate::{postgres, redis};
 /// The bug both proofs must find: an id is written in a transaction of its own, behind its message's.
 const DEDUPE_OWN_TRANSACTION: &str = "bug:ledger.dedupe_own_transaction";
 
+/// A bug that a ledger in a file has: a message is refused and stored.
+const REFUSED_AND_STORED: &str = "bug:sqlite.refused_and_stored:ledger.accept";
+
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {

@@ -20,6 +20,7 @@ pub mod port;
 pub mod postgres;
 pub mod process;
 pub mod redis;
+pub mod refusals;
 pub mod seeded;
 pub mod stopwatch;
 pub mod turns;

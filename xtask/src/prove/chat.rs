@@ -3,7 +3,7 @@
 use super::{Control, Findings, Request};
 use std::collections::BTreeMap;
 use testkit::bin::Binary;
-use testkit::fleet::chat::{Outcome, Plan};
+use testkit::fleet::chat::{Outcome, Plan, Planted};
 use testkit::fleet::races::Store;
 
 const WRITERS: u64 = 8;
@@ -33,11 +33,14 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     for (store, messages) in
         [(Store::Sqlite, request.scale), (Store::Postgres, request.scale.div_ceil(POSTGRES_PART))]
     {
-        let outcome = played(store, messages, SUBSCRIBERS, false)?;
+        let outcome = played(store, messages, SUBSCRIBERS, Planted::Nothing)?;
         leaves += outcome.connections.saturating_sub(SUBSCRIBERS);
         add(&mut findings, store, messages, &outcome);
     }
-    findings.controls.push(control(&played(Store::Sqlite, CONTROL_MESSAGES, 20, true)?));
+    let control_of = |planted| played(Store::Sqlite, CONTROL_MESSAGES, 20, planted);
+    findings.controls.push(control(&control_of(Planted::TimestampCursor)?));
+    let refused = control_of(Planted::RefusedAndStored)?.refused;
+    findings.controls.push(Control::of_refused("SQLite: a message is refused after its commit", &refused));
     findings.faults =
         BTreeMap::from([("connections dropped and resumed from the cursor kept".to_owned(), leaves)]);
     Ok(findings)
@@ -68,6 +71,7 @@ fn add(findings: &mut Findings, store: Store, messages: u64, outcome: &Outcome) 
     );
     figure("connections opened", outcome.connections.to_string());
     figure("time", format!("{:.1} s", outcome.elapsed.as_secs_f64()));
+    findings.refused(Some(name), &outcome.refused);
 }
 
 fn control(outcome: &Outcome) -> Control {

@@ -3,7 +3,7 @@
 use super::{Control, Findings, Request};
 use std::collections::BTreeMap;
 use testkit::bin::Binary;
-use testkit::fleet::races::{COPIES, Outcome, Plan, Store};
+use testkit::fleet::races::{COPIES, Outcome, Plan, Planted, Store};
 
 /// Ids under the planted bug; it shows within a few of them.
 const CONTROL_IDS: u64 = 200;
@@ -21,8 +21,13 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
                 planted,
             })
         };
-        add(&mut findings, store, &raced(request.scale, false)?);
-        findings.controls.push(control(store, &raced(CONTROL_IDS, true)?));
+        add(&mut findings, store, &raced(request.scale, Planted::Nothing)?);
+        findings.controls.push(control(store, &raced(CONTROL_IDS, Planted::DedupeApart)?));
+        if store == Store::Sqlite {
+            let refused = raced(CONTROL_IDS, Planted::RefusedAndStored)?.refused;
+            let planted = "SQLite: a message is refused after its commit";
+            findings.controls.push(Control::of_refused(planted, &refused));
+        }
     }
     findings.faults = BTreeMap::from([(format!("ids with {COPIES} copies at once"), 2 * request.scale)]);
     Ok(findings)
@@ -45,6 +50,7 @@ fn add(findings: &mut Findings, store: Store, outcome: &Outcome) {
         figure(&format!("budget units of {} ids with {kind}", paid.ids), paid.units.to_string());
     }
     figure("time", format!("{:.1} s", outcome.elapsed.as_secs_f64()));
+    findings.refused(Some(name), &outcome.refused);
 }
 
 fn control(store: Store, outcome: &Outcome) -> Control {

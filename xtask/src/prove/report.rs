@@ -3,6 +3,7 @@
 use crate::facts::Facts;
 use std::collections::BTreeMap;
 use std::fmt;
+use testkit::refusals::Refused;
 
 /// A proof's result, as the proof itself knows it.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,16 @@ pub struct Control {
     pub seen: String,
 }
 
+impl Control {
+    /// Of a bug by which requests are refused and stored.
+    pub fn of_refused(planted: &str, refused: &Refused) -> Self {
+        let (stored, first) =
+            (refused.stored.len(), refused.stored.first().map_or("nothing", String::as_str));
+        let seen = format!("{stored} of {} refused; {first}", refused.requests);
+        Self { planted: planted.to_owned(), caught: stored > 0, seen }
+    }
+}
+
 /// A result with its circumstances.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -56,6 +67,17 @@ pub struct Report {
 }
 
 impl Findings {
+    /// Adds what callers were refused in words that deny its storage, at `place` when the proof has several.
+    pub fn refused(&mut self, place: Option<&str>, refused: &Refused) {
+        let mut figure = |what: &str, value: u64| {
+            let name = place.map_or_else(|| what.to_owned(), |place| format!("{place}: {what}"));
+            self.figures.push((name, value.to_string()));
+        };
+        figure("refused", refused.requests);
+        figure("refused and stored", refused.stored.len() as u64);
+        self.broken.extend(refused.stored.iter().cloned());
+    }
+
     /// Nothing lost, nothing doubled, nothing broken, and every control caught its bug.
     pub fn hold(&self) -> bool {
         let controlled = !self.controls.is_empty() && self.controls.iter().all(|control| control.caught);

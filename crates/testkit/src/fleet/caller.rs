@@ -1,13 +1,17 @@
 //! A direct caller: HTTP/1.1 with a token, over a connection kept open, to whichever broker listens.
 
+use super::FleetError;
 use crate::kills::door::{Answer, read_answer};
-use serde_json::Value;
-use std::io::{BufReader, ErrorKind, Result, Write};
+use serde_json::{Value, json};
+use std::io::{BufReader, Error, ErrorKind, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longer than any answer takes on a busy machine.
 pub(super) const ANSWER_BOUND: Duration = Duration::from_secs(30);
+
+/// A message that is put off this often in a row is not about to be answered.
+pub(super) const TRIES_MAX: u32 = 200;
 
 /// One connection's owner. Asking and reading are apart, so that many calls can be under way from one thread.
 pub(super) struct Caller {
@@ -57,4 +61,38 @@ impl Caller {
         self.stream = Some(stream);
         Ok(answer)
     }
+
+    /// Asks and waits for the answer.
+    pub(super) fn call(&mut self, message: &Value) -> Result<Answer> {
+        self.ask(message)?;
+        self.answer(ANSWER_BOUND)
+    }
+
+    /// The receipt of a message, which is asked for under one id until there is one.
+    pub(super) fn post(&mut self, message: &Value) -> std::result::Result<Value, FleetError> {
+        let mut last = String::new();
+        for _ in 0..TRIES_MAX {
+            match self.call(message) {
+                Ok(Answer { status: 200 | 201, body }) => return Ok(body),
+                Ok(answer) if matches!(answer.status, 429 | 503) => last = answer.refusal(),
+                Ok(answer) => return Err(unreadable(message, answer.refusal())),
+                Err(error) => last = error.to_string(),
+            }
+        }
+        Err(unreadable(message, last))
+    }
+
+    /// Whether the broker knows `id` of this caller: offered again with other words, one that is free is taken.
+    pub(super) fn is_known(&mut self, id: &str) -> Result<bool> {
+        let answer = self.call(&json!({"to": "#known", "body": "is it free?", "client_message_id": id}))?;
+        match answer.status {
+            200 | 409 => Ok(true),
+            201 => Ok(false),
+            _ => Err(Error::other(format!("asking about {id}: {}", answer.refusal()))),
+        }
+    }
+}
+
+fn unreadable(message: &Value, answered: String) -> FleetError {
+    FleetError::Unreadable { asked: message.to_string(), answered }
 }

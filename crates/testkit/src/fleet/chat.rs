@@ -6,6 +6,7 @@
 //! - Rows of a log are numbered from one without gaps, so that what was missed, repeated or swapped shows in the numbers
 //!   alone.
 //! - On PostgreSQL there are two brokers; writers and subscribers change between them.
+//! - A writer that is refused in words that deny storage may take another id: what was stored all the same is a row too many.
 
 mod probe;
 mod reader;
@@ -13,8 +14,10 @@ mod venue;
 mod writer;
 
 use super::FleetError;
+use super::caller::Caller;
 use super::races::Store;
 use crate::bin::Binary;
+use crate::refusals::{Refusals, Refused};
 use crate::seeded::Seeded;
 use crate::stopwatch::Stopwatch;
 use std::net::SocketAddr;
@@ -24,8 +27,16 @@ use std::time::Duration;
 pub use probe::{Frame, Probe, ProbeError};
 pub use venue::{Poster, Venue};
 
-/// The bug the proof must find: messages are stamped before their log's lock, and logs are read by the stamps.
-const TIMESTAMP_CURSOR: &str = "bug:ledger.timestamp_cursor";
+/// A bug for the run to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// None: nothing may be found.
+    Nothing,
+    /// Messages are stamped before their log's lock, and logs are read by the stamps.
+    TimestampCursor,
+    /// Messages are refused and stored; on a file only.
+    RefusedAndStored,
+}
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -44,8 +55,8 @@ pub struct Plan {
     pub conversations: u64,
     /// Decides who joins, leaves and returns when.
     pub seed: u64,
-    /// Whether the timestamp cursor is planted; something must be found then.
-    pub planted: bool,
+    /// What is wrong with the brokers on purpose.
+    pub planted: Planted,
 }
 
 /// What happened.
@@ -63,6 +74,8 @@ pub struct Outcome {
     pub swapped: u64,
     /// Connections that subscribers opened.
     pub connections: u64,
+    /// What writers were refused.
+    pub refused: Refused,
     /// Everything else that must not be, a sentence each.
     pub broken: Vec<String>,
     /// Real time, without the setting up.
@@ -80,9 +93,10 @@ struct Stage {
 }
 
 impl Outcome {
-    /// Nothing missed, repeated or swapped.
+    /// Nothing missed, repeated or swapped, and nothing stored that was refused.
     pub fn holds(&self) -> bool {
-        self.broken.is_empty() && self.missed == 0 && self.repeated == 0 && self.swapped == 0
+        let counted = self.missed + self.repeated + self.swapped;
+        counted == 0 && self.broken.is_empty() && self.refused.stored.is_empty()
     }
 
     fn add(&mut self, one: Outcome) {
@@ -100,8 +114,8 @@ impl Outcome {
 /// # Errors
 /// When the run cannot be finished; what subscribers missed is no error but part of the outcome.
 pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
-    let faults: Vec<String> = plan.planted.then(|| TIMESTAMP_CURSOR.to_owned()).into_iter().collect();
-    let venue = Venue::open(&plan.binary, plan.store, &faults)?;
+    let faults: Vec<String> = plan.planted.fault().map(str::to_owned).into_iter().collect();
+    let mut venue = Venue::open(&plan.binary, plan.store, &faults)?;
     let mut stage = Stage {
         addresses: venue.addresses(),
         token: venue.token().to_owned(),
@@ -111,12 +125,27 @@ pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
         writers_done: AtomicBool::new(false),
     };
     stage.conversations = writer::begin(&stage, plan.conversations)?;
-    Ok(play(plan, &stage))
+    let (mut outcome, refusals) = play(plan, &stage);
+    venue.kill_and_restart()?;
+    let mut caller = Caller::new(venue.addresses(), 0, venue.token());
+    outcome.refused = refusals.judge(|id| caller.is_known(id))?;
+    Ok(outcome)
 }
 
-fn play(plan: &Plan, stage: &Stage) -> Outcome {
+impl Planted {
+    fn fault(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::TimestampCursor => Some("bug:ledger.timestamp_cursor"),
+            Self::RefusedAndStored => Some(super::REFUSED_AND_STORED),
+        }
+    }
+}
+
+fn play(plan: &Plan, stage: &Stage) -> (Outcome, Refusals) {
     let watch = Stopwatch::start();
     let mut outcome = Outcome { accepted: plan.conversations, ..Outcome::default() };
+    let mut refusals = Refusals::default();
     std::thread::scope(|scope| {
         let followers: Vec<_> = (0..plan.subscribers)
             .map(|number| {
@@ -129,7 +158,11 @@ fn play(plan: &Plan, stage: &Stage) -> Outcome {
             .collect();
         for writer in writers {
             match writer.join().expect("a writer ends with an error, not a panic") {
-                Ok(accepted) => outcome.accepted += accepted,
+                Ok(written) => {
+                    outcome.accepted += written.accepted;
+                    outcome.broken.extend(written.wrong);
+                    refusals.add(written.refusals);
+                }
                 Err(error) => outcome.broken.push(format!("a writer gave up: {error}")),
             }
         }
@@ -139,5 +172,5 @@ fn play(plan: &Plan, stage: &Stage) -> Outcome {
         }
     });
     outcome.elapsed = watch.elapsed();
-    outcome
+    (outcome, refusals)
 }

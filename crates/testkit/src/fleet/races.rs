@@ -1,9 +1,10 @@
 //! Many copies of one id at once, with one text or with two: one is accepted, and the others are told so.
 //!
-//! Ids come in two kinds, each sent by a member of its own, so that each kind's budget can be read apart:
+//! Ids come in three kinds, each sent by a member of its own, so that each kind's budget can be read apart:
 //! - twins: every copy has the same text, so there is one thing to pay for;
 //! - rivals: half of the copies have another text. The limiter's mark carries the text's fingerprint, so a rival
-//!   that loses after it paid has paid: two units at most, one a text.
+//!   that loses after it paid has paid: two units at most, one a text;
+//! - unpaid ones: their member's budget is spent for a day, so every copy is refused and nothing may be stored.
 //!
 //! Invariant: the budget earns one unit a second and is far from full, so in Redis a member's arrival instant
 //! moves by exactly one second a unit.
@@ -11,13 +12,14 @@
 mod judge;
 mod setting;
 
-use super::caller::{ANSWER_BOUND, Caller};
-use super::{DEDUPE_OWN_TRANSACTION, FleetError};
+use super::caller::{ANSWER_BOUND, Caller, TRIES_MAX};
+use super::{DEDUPE_OWN_TRANSACTION, FleetError, REFUSED_AND_STORED};
 use crate::bin::Binary;
 use crate::kills::door::Answer;
+use crate::refusals::{Refusals, Refused};
 use crate::seeded::Seeded;
 use crate::stopwatch::Stopwatch;
-use judge::{Copied, Text};
+use judge::{Copied, Copies, Text};
 use serde_json::json;
 use setting::Setting;
 use std::collections::BTreeMap;
@@ -27,8 +29,10 @@ use std::time::Duration;
 pub const COPIES: usize = 64;
 /// Ids under way at once.
 const LANES: usize = 4;
-/// A copy that is put off this often in a row is not about to be answered.
-const TRIES_MAX: u32 = 200;
+/// Of so many ids, one of each lane has an unpaid id before it.
+const UNPAID_EVERY: u64 = 20;
+/// Copies of an unpaid id.
+const UNPAID_COPIES: usize = 8;
 /// Why a copy was asked again that was not put off: its connection ended.
 const NO_ANSWER: &str = "no answer";
 
@@ -43,8 +47,19 @@ pub struct Plan {
     pub seed: u64,
     /// Where the broker keeps its books.
     pub store: Store,
-    /// Whether ids are written in a transaction of their own; something must be found then.
-    pub planted: bool,
+    /// What is wrong with the broker on purpose.
+    pub planted: Planted,
+}
+
+/// A bug for the run to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// None: nothing may be found.
+    Nothing,
+    /// Ids are written in a transaction of their own.
+    DedupeApart,
+    /// Messages are refused and stored; on a file only.
+    RefusedAndStored,
 }
 
 /// A broker's store.
@@ -75,6 +90,8 @@ pub struct Outcome {
     pub lost: u64,
     /// Ids with more than one message in the log.
     pub doubled: u64,
+    /// What copies were refused.
+    pub refused: Refused,
     /// Everything that must not be, a sentence each.
     pub broken: Vec<String>,
     /// Real time of the races, without the setting up.
@@ -95,8 +112,8 @@ pub struct Paid {
 /// # Errors
 /// When the run cannot be finished; a wrong answer is no error but part of the outcome.
 pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
-    let faults: Vec<String> = plan.planted.then(|| DEDUPE_OWN_TRANSACTION.to_owned()).into_iter().collect();
-    let setting = Setting::open(&plan.binary, plan.store, &faults)?;
+    let faults: Vec<String> = plan.planted.fault().map(str::to_owned).into_iter().collect();
+    let mut setting = Setting::open(&plan.binary, plan.store, &faults)?;
     let paid_before = setting.paid_until()?;
     let watch = Stopwatch::start();
     let lanes = std::thread::scope(|scope| {
@@ -109,25 +126,41 @@ pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
             .collect::<Result<_, FleetError>>()?;
         let ended =
             lanes.into_iter().map(|lane| lane.join().expect("a lane ends with an error, not a panic"));
-        ended.collect::<Result<Vec<Outcome>, FleetError>>()
+        ended.collect::<Result<Vec<(Outcome, Refusals)>, FleetError>>()
     })?;
     let mut outcome = Outcome { elapsed: watch.elapsed(), ..Outcome::default() };
-    for lane in lanes {
+    let mut refusals = Refusals::default();
+    for (lane, refused) in lanes {
         outcome.add(lane);
+        refusals.add(refused);
     }
     let paid = setting.paid_until()?;
     outcome.twins = Paid { ids: plan.ids.div_ceil(2), units: units(paid_before.twins, paid.twins)? };
     outcome.rivals = Paid { ids: plan.ids / 2, units: units(paid_before.rivals, paid.rivals)? };
     outcome.judge_units();
+    setting.kill_and_restart()?;
+    let mut unpaid = setting.paying_again()?;
+    outcome.refused.add(refusals.judge(|id| unpaid.is_known(id))?);
     let log = setting.log()?;
     judge::log(&mut outcome, plan.ids, &log);
     Ok(outcome)
 }
 
+impl Planted {
+    fn fault(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::DedupeApart => Some(DEDUPE_OWN_TRANSACTION),
+            Self::RefusedAndStored => Some(REFUSED_AND_STORED),
+        }
+    }
+}
+
 impl Outcome {
-    /// One accept an id, every other answer legal, no unit too many.
+    /// One accept an id, every other answer legal, no unit too many, nothing stored that was refused.
     pub fn holds(&self) -> bool {
-        self.broken.is_empty() && self.lost == 0 && self.doubled == 0
+        let counted = self.lost + self.doubled;
+        counted == 0 && self.broken.is_empty() && self.refused.stored.is_empty()
     }
 
     fn add(&mut self, lane: Outcome) {
@@ -137,6 +170,7 @@ impl Outcome {
         for (why, times) in lane.asked_again {
             *self.asked_again.entry(why).or_default() += times;
         }
+        self.refused.add(lane.refused);
         self.broken.extend(lane.broken);
     }
 
@@ -170,34 +204,55 @@ fn is_rival(id: u64) -> bool {
 struct Lane {
     twins: Vec<Caller>,
     rivals: Vec<Caller>,
+    unpaid: Vec<Caller>,
     seeded: Seeded,
 }
 
 impl Lane {
     /// Every connection proves who it is before the next opens: a broker keeps few strangers of one address.
     fn new(setting: &Setting, seed: u64) -> Result<Self, FleetError> {
-        let callers = |token: &str| {
+        let callers = |token: &str, copies| {
             let proven = |_| {
                 let mut caller = Caller::new(vec![setting.address()], 0, token);
                 setting::prove_who(&mut caller).map(|()| caller)
             };
-            (0..COPIES).map(proven).collect::<Result<Vec<_>, _>>()
+            (0..copies).map(proven).collect::<Result<Vec<_>, _>>()
         };
-        let (twins, rivals) = (callers(&setting.twins)?, callers(&setting.rivals)?);
-        Ok(Self { twins, rivals, seeded: Seeded::new(seed) })
+        let (twins, rivals) = (callers(&setting.twins, COPIES)?, callers(&setting.rivals, COPIES)?);
+        let unpaid = callers(&setting.unpaid, UNPAID_COPIES)?;
+        Ok(Self { twins, rivals, unpaid, seeded: Seeded::new(seed) })
     }
 
-    fn race(&mut self, ids: impl Iterator<Item = u64>) -> Result<Outcome, FleetError> {
-        let mut outcome = Outcome::default();
+    fn race(&mut self, ids: impl Iterator<Item = u64>) -> Result<(Outcome, Refusals), FleetError> {
+        let (mut outcome, mut refusals) = (Outcome::default(), Refusals::default());
         for id in ids {
+            if id % UNPAID_EVERY < LANES as u64 {
+                self.ask_unpaid(&format!("unpaid{id}"), &mut outcome, &mut refusals);
+            }
             let copies = self.volley(id, &mut outcome)?;
             judge::copies(&mut outcome, id, &copies);
         }
-        Ok(outcome)
+        Ok((outcome, refusals))
+    }
+
+    /// Copies of an id whose member has nothing to pay with; judged when all of them were refused.
+    fn ask_unpaid(&mut self, id: &str, outcome: &mut Outcome, refusals: &mut Refusals) {
+        let message = json!({"to": setting::TO, "body": "x", "client_message_id": id});
+        let asked: Vec<bool> = self.unpaid.iter_mut().map(|caller| caller.ask(&message).is_ok()).collect();
+        let answers = self.unpaid.iter_mut().zip(asked);
+        let answers: Vec<Option<Answer>> = answers
+            .map(|(caller, asked)| asked.then(|| caller.answer(ANSWER_BOUND).ok()).flatten())
+            .collect();
+        if let Some(taken) = answers.iter().flatten().find(|answer| answer.status < 429) {
+            outcome.broken.push(format!("{id}, which nobody paid for, was answered {}", taken.refusal()));
+        }
+        if answers.iter().all(|answer| answer.as_ref().is_some_and(Answer::denies_storage)) {
+            answers.into_iter().flatten().for_each(|answer| refusals.give_up(id.to_owned(), &answer));
+        }
     }
 
     /// Asks all copies, then reads all answers; what was put off is asked again.
-    fn volley(&mut self, id: u64, outcome: &mut Outcome) -> Result<Vec<Copied>, FleetError> {
+    fn volley(&mut self, id: u64, outcome: &mut Outcome) -> Result<Copies, FleetError> {
         // Which half goes first is chance, so that either text may win.
         let flip = usize::from(self.seeded.chance(50));
         let text = |copy: usize| match is_rival(id) && (copy + flip) % 2 == 1 {
@@ -205,19 +260,24 @@ impl Lane {
             false => Text::One,
         };
         let callers = if is_rival(id) { &mut self.rivals } else { &mut self.twins };
-        let (mut open, mut copies): (Vec<usize>, Vec<Copied>) = ((0..COPIES).collect(), Vec::new());
+        let (mut open, mut copies): (Vec<usize>, _) = ((0..COPIES).collect(), Copies::default());
         for _ in 0..TRIES_MAX {
             let asked: Vec<bool> =
                 open.iter().map(|copy| ask(&mut callers[*copy], id, text(*copy))).collect();
             let mut again = Vec::new();
             for (copy, asked) in open.into_iter().zip(asked) {
                 let why = match asked.then(|| callers[copy].answer(ANSWER_BOUND)) {
-                    Some(Ok(Answer { status: status @ (429 | 503), body })) => {
-                        format!("{status} {}", body["error"].as_str().unwrap_or_default())
+                    Some(Ok(answer @ Answer { status: 429 | 503 | 507, .. })) => {
+                        copies.note(&answer);
+                        let error = answer.body["error"].as_str().unwrap_or_default();
+                        format!("{} {error}", answer.status)
                     }
-                    Some(Err(_)) | None => NO_ANSWER.to_owned(),
+                    Some(Err(_)) | None => {
+                        copies.is_open = true;
+                        NO_ANSWER.to_owned()
+                    }
                     Some(Ok(answer)) => {
-                        copies.push(Copied { text: text(copy), answer });
+                        copies.answered.push(Copied { text: text(copy), answer });
                         continue;
                     }
                 };

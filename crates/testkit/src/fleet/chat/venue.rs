@@ -1,6 +1,5 @@
 //! Brokers with one member that has a token, on either store.
 
-use super::writer;
 use crate::bin::Binary;
 use crate::fleet::FleetError;
 use crate::fleet::caller::Caller;
@@ -50,6 +49,14 @@ impl Venue {
         Ok(Self { brokers, token, _node: node, _database: database, _file: file })
     }
 
+    /// The brokers' next lives, without faults.
+    pub(super) fn kill_and_restart(&mut self) -> Result<(), FleetError> {
+        self.brokers.iter_mut().try_for_each(|broker| {
+            broker.kill9();
+            broker.restart(&[])
+        })
+    }
+
     /// Where the brokers listen.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.brokers.iter().map(|broker| broker.address).collect()
@@ -82,6 +89,6 @@ impl Poster {
     /// # Errors
     /// When it is refused, or put off again and again.
     pub fn post(&mut self, to: &str, id: &str, body: &str) -> Result<Value, FleetError> {
-        writer::post(&mut self.0, &json!({"to": to, "body": body, "client_message_id": id}))
+        self.0.post(&json!({"to": to, "body": body, "client_message_id": id}))
     }
 }

@@ -19,6 +19,35 @@ pub(super) struct Copied {
     pub answer: Answer,
 }
 
+/// All copies of an id.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    pub answered: Vec<Copied>,
+    /// How often one was refused in words that deny its storage, and the last of them.
+    refused: u64,
+    words: String,
+    /// Whether one was put off in other words, or not answered: then it may be stored.
+    pub is_open: bool,
+}
+
+impl Copies {
+    /// One is put off.
+    pub(super) fn note(&mut self, answer: &Answer) {
+        if answer.denies_storage() {
+            self.refused += 1;
+            self.words = answer.refusal();
+        } else {
+            self.is_open = true;
+        }
+    }
+
+    /// Nobody was told that the id is accepted, and copies asked again heard that it is.
+    fn is_refused_and_stored(&self) -> bool {
+        let is_won = self.answered.iter().any(|copy| copy.answer.status == 201);
+        self.refused > 0 && !self.is_open && !is_won
+    }
+}
+
 impl Text {
     pub(super) fn body(self) -> &'static str {
         match self {
@@ -29,12 +58,19 @@ impl Text {
 }
 
 /// Counts the answers to one id and says what is wrong with them.
-pub(super) fn copies(outcome: &mut Outcome, id: u64, copies: &[Copied]) {
-    let with = |status: u16| copies.iter().filter(|copy| copy.answer.status == status).count() as u64;
+pub(super) fn copies(outcome: &mut Outcome, id: u64, copies: &Copies) {
+    let answered = &copies.answered;
+    let with = |status: u16| answered.iter().filter(|copy| copy.answer.status == status).count() as u64;
     outcome.accepted += with(201);
     outcome.duplicates += with(200);
     outcome.conflicts += with(409);
-    outcome.broken.extend(wrong(copies).map(|wrong| format!("id {id}: {wrong}")));
+    outcome.refused.requests += copies.refused;
+    if copies.is_refused_and_stored() {
+        let words = &copies.words;
+        outcome.refused.stored.push(format!("refused and stored: id {id} was told {words:?} and is there"));
+    } else {
+        outcome.broken.extend(wrong(answered).map(|wrong| format!("id {id}: {wrong}")));
+    }
 }
 
 /// The first thing that is wrong.

@@ -1,13 +1,12 @@
-//! A broker with its store, a shared limiter, and two members with a token each.
+//! A broker with its store, a shared limiter, and three members with a token each.
 
 use super::Store;
 use crate::bin::Binary;
 use crate::fleet::FleetError;
-use crate::fleet::caller::{ANSWER_BOUND, Caller};
+use crate::fleet::caller::Caller;
 use crate::fleet::servers::{Broker, Node};
 use crate::kills::audience::Row;
 use crate::kills::closing::whole_log;
-use crate::kills::door::Answer;
 use crate::postgres::Database;
 use crate::redis;
 use serde_json::json;
@@ -20,6 +19,8 @@ const TOPIC: &str = "race";
 /// Messages that put a budget so far ahead of the clock that it does not become whole between two ids, on a busy machine
 /// either: seconds of waiting in all.
 const PRIMERS: usize = 240;
+/// What the largest budget holds, at one unit a second.
+const BUDGET_S: u64 = 86_400;
 /// What the primers' ids begin with.
 pub(super) const PRIMER: &str = "primer";
 
@@ -28,9 +29,12 @@ pub(super) struct Setting {
     pub twins: String,
     /// The token of the member that sends rivals.
     pub rivals: String,
+    /// The token of the member that has nothing to pay with.
+    pub unpaid: String,
     node: Node,
     broker: Broker,
     keys: Arrivals<String>,
+    unpaid_key: String,
     redis: redis::Private,
     _database: Option<Database>,
     _file: TempDir,
@@ -54,27 +58,55 @@ impl Setting {
             None => format!("sqlite:{}", file.path().join("ledger.db").display()),
         };
         let limiter = redis.url();
-        // A day's worth at one a second is the largest budget there is; the mesh's must never be the one to refuse.
-        let args = [
-            "--store",
-            &books,
-            "--limiter",
-            &limiter,
-            "--limit-member",
-            "1:86400",
-            "--limit-mesh",
-            "1000000",
-        ];
+        // The mesh's budget must never be the one to refuse.
+        let member = format!("1:{BUDGET_S}");
+        let args =
+            ["--store", &books, "--limiter", &limiter, "--limit-member", &member, "--limit-mesh", "1000000"];
         let broker = Broker::start(binary, &args.map(str::to_owned), faults)?;
         let invite = broker.owner_invite.clone().unwrap_or_default();
         let node = Node::join(binary, "starter", &invite)?;
         node.quiet(&["topic", "create", TOPIC])?;
         let token = |name| node.quiet(&["token", "create", "--as", name]);
-        let (twins, rivals) = (token("twins")?, token("rivals")?);
-        let twins_key = prime(&broker, &twins, &redis, &[])?;
-        let rivals_key = prime(&broker, &rivals, &redis, std::slice::from_ref(&twins_key))?;
+        let (twins, rivals, unpaid) = (token("twins")?, token("rivals")?, token("unpaid")?);
+        let twins_key = prime(&broker, &twins, PRIMERS, &redis, &[])?;
+        let rivals_key = prime(&broker, &rivals, PRIMERS, &redis, &[&twins_key])?;
+        let unpaid_key = prime(&broker, &unpaid, 1, &redis, &[&twins_key, &rivals_key])?;
         let keys = Arrivals { twins: twins_key, rivals: rivals_key };
-        Ok(Self { twins, rivals, node, broker, keys, redis, _database: database, _file: file })
+        let setting = Self {
+            twins,
+            rivals,
+            unpaid,
+            node,
+            broker,
+            keys,
+            unpaid_key,
+            redis,
+            _database: database,
+            _file: file,
+        };
+        setting.spend_all()?;
+        Ok(setting)
+    }
+
+    /// The unpaid member has spent its budget of a day and half the next: with twice as much a clock must be wrong.
+    fn spend_all(&self) -> Result<(), FleetError> {
+        let primed = self.arrival(&self.unpaid_key)?;
+        let spent = primed + (BUDGET_S + BUDGET_S / 2) * 1_000_000;
+        self.redis.ask(&format!("SET {} {spent}", self.unpaid_key))?;
+        Ok(())
+    }
+
+    /// A caller of the unpaid member, which has its budget again.
+    pub(super) fn paying_again(&self) -> Result<Caller, FleetError> {
+        self.redis.ask(&format!("DEL {}", self.unpaid_key))?;
+        Ok(Caller::new(vec![self.address()], 0, &self.unpaid))
+    }
+
+    /// The broker's next life, without faults.
+    pub(super) fn kill_and_restart(&mut self) -> Result<(), FleetError> {
+        self.broker.kill9();
+        self.broker.restart(&[])?;
+        self.node.await_link()
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -83,13 +115,14 @@ impl Setting {
 
     /// Both members' arrival instants.
     pub(super) fn paid_until(&self) -> Result<Arrivals<u64>, FleetError> {
-        let read = |key: &String| {
-            let found = self.redis.ask(&format!("GET {key}"))?;
-            let instant = found.first().and_then(|text| text.parse().ok());
-            instant
-                .ok_or_else(|| FleetError::Unreadable { asked: key.clone(), answered: format!("{found:?}") })
-        };
-        Ok(Arrivals { twins: read(&self.keys.twins)?, rivals: read(&self.keys.rivals)? })
+        Ok(Arrivals { twins: self.arrival(&self.keys.twins)?, rivals: self.arrival(&self.keys.rivals)? })
+    }
+
+    fn arrival(&self, key: &str) -> Result<u64, FleetError> {
+        let found = self.redis.ask(&format!("GET {key}"))?;
+        let instant = found.first().and_then(|text| text.parse().ok());
+        instant
+            .ok_or_else(|| FleetError::Unreadable { asked: key.to_owned(), answered: format!("{found:?}") })
     }
 
     /// Every row of the topic's log that is no primer.
@@ -105,11 +138,12 @@ impl Setting {
 fn prime(
     broker: &Broker,
     token: &str,
+    primers: usize,
     redis: &redis::Private,
-    known: &[String],
+    known: &[&String],
 ) -> Result<String, FleetError> {
     let mut caller = Caller::new(vec![broker.address], 0, token);
-    for n in 0..PRIMERS {
+    for n in 0..primers {
         post_primer(&mut caller, n)?;
     }
     let found = redis.ask("KEYS rl:*:*")?;
@@ -126,12 +160,6 @@ pub(super) fn prove_who(caller: &mut Caller) -> Result<(), FleetError> {
 }
 
 fn post_primer(caller: &mut Caller, n: usize) -> Result<(), FleetError> {
-    caller.ask(&json!({"to": TO, "body": "x", "client_message_id": format!("{PRIMER}{n}")}))?;
-    let Answer { status, body } = caller.answer(ANSWER_BOUND)?;
-    match status {
-        200 | 201 => Ok(()),
-        _ => {
-            Err(FleetError::Unreadable { asked: "a primer".to_owned(), answered: format!("{status} {body}") })
-        }
-    }
+    let message = json!({"to": TO, "body": "x", "client_message_id": format!("{PRIMER}{n}")});
+    caller.post(&message).map(drop)
 }
