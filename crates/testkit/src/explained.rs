@@ -14,9 +14,10 @@ mod stage;
 
 use crate::bin::{Binary, Home};
 use crate::kills::KillsError;
+use crate::refusals::Refused;
 use crate::seeded::Seeded;
 use crate::stopwatch::Stopwatch;
-use acts::{ACTS, Fate};
+use acts::{ACTS, Fate, Stopped};
 use stage::Stage;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub fates: BTreeMap<String, u64>,
     /// Ids asked about.
     pub asked: u64,
+    /// What the driver was refused.
+    pub refused: Refused,
     /// What was said otherwise than the log has it, a sentence each.
     pub wrong: Vec<String>,
     /// Real time.
@@ -73,18 +76,20 @@ pub fn run(plan: &Plan) -> Result<Outcome, KillsError> {
             break;
         }
     }
-    let never = (0..plan.never).map(|n| Fate::never(&stage.fresh_id(&format!("never-{n}"))));
+    let never = (0..plan.never).map(|n| Fate::never(&stage.fresh_id(&format!("never-{n}")), "never sent"));
     let never: Vec<Fate> = never.collect();
     compare(&mut stage, &never, &mut outcome, is_control)?;
+    outcome.refused = stage.judge_refused()?;
+    outcome.wrong.append(&mut stage.wrong);
     outcome.deaths = stage.deaths();
     outcome.elapsed = watch.elapsed();
     Ok(outcome)
 }
 
 impl Outcome {
-    /// Everything was said as the log has it.
+    /// Everything was said as the log has it, and nothing was stored that was refused.
     pub fn holds(&self) -> bool {
-        self.wrong.is_empty()
+        self.wrong.is_empty() && self.refused.stored.is_empty()
     }
 }
 
@@ -94,7 +99,11 @@ fn perform(stage: &mut Stage<'_>, seeded: &mut Seeded, history: u64) -> Result<V
     for n in 0..ACTS_MIN + seeded.below(ACTS_MORE) {
         stage.maybe_die(seeded)?;
         let act = ACTS[seeded.index(ACTS.len())];
-        fates.extend(act(stage, &format!("h{history}-{n}"))?);
+        match act(stage, &format!("h{history}-{n}")) {
+            Ok(more) => fates.extend(more),
+            Err(Stopped::Refused) => {}
+            Err(Stopped::Broken(error)) => return Err(error),
+        }
     }
     Ok(fates)
 }

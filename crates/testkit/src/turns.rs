@@ -16,8 +16,10 @@ mod sender;
 mod stage;
 
 use crate::bin::{Binary, Home, Options, Product};
+use crate::kills::door::Door;
 use crate::kills::{AT_RANDOM, KillsError, POINT_NOT_REACHED};
 use crate::process::Channel;
+use crate::refusals::{Refusals, Refused};
 use crate::seeded::Seeded;
 use crate::stopwatch::Stopwatch;
 use stage::{Phase, Stage};
@@ -49,6 +51,8 @@ pub enum Planted {
     Unmarked,
     /// The end commits alone, its reply after it.
     ReplyApart,
+    /// Messages and turns are refused and stored.
+    RefusedAndStored,
 }
 
 /// What happened.
@@ -70,6 +74,8 @@ pub struct Outcome {
     pub lost: Vec<String>,
     /// More than one first attempt, or more than one answer, a sentence each.
     pub doubled: Vec<String>,
+    /// What the sender and the agents were refused.
+    pub refused: Refused,
     /// Whatever else must not be.
     pub broken: Vec<String>,
     /// Real time.
@@ -103,24 +109,43 @@ pub fn run(plan: &Plan) -> Result<Outcome, KillsError> {
         let sender = scope.spawn(|| sender::send(&stage));
         let killed = kill_again_and_again(plan, &stage);
         stage.enter(if killed.is_ok() { Phase::Closing } else { Phase::Over });
-        let closed = killed.and_then(|deaths| {
-            let _life = Product::up(&home, &Options::default())?;
-            let acked = sender.join().expect("the sender ends with an error, not with a panic")?;
-            let closing = sender::close(&stage, &acked)?;
+        let closed = killed.and_then(|mut deaths| {
+            let life = Product::up(&home, &Options::default())?;
+            let sent = sender.join().expect("the sender ends with an error, not with a panic")?;
+            let closing = sender::close(&stage, &sent.acked)?;
             stage.enter(Phase::Over);
-            let mut all = deaths;
+            let mut lived = Vec::new();
             for agent in agents {
-                for (point, times) in agent.join().expect("an agent ends with an error, not with a panic")? {
-                    *all.entry(point).or_default() += times;
+                let agent = agent.join().expect("an agent ends with an error, not with a panic")?;
+                for (point, times) in agent.deaths {
+                    *deaths.entry(point).or_default() += times;
                 }
+                lived.push(agent.refusals);
             }
-            Ok(judge::judge(&stage.logs()?, &closing, all))
+            life.kill9();
+            let _life = Product::up(&home, &Options::default())?;
+            let mut outcome = judge::judge(&stage.logs()?, &closing, deaths);
+            outcome.broken.extend(sent.wrong);
+            outcome.refused = refused(&stage, sent.refusals, lived)?;
+            Ok(outcome)
         });
         stage.enter(Phase::Over);
         closed
     })?;
     outcome.elapsed = watch.elapsed();
     Ok(outcome)
+}
+
+/// Looks for every message and every turn that was refused.
+fn refused(stage: &Stage<'_>, sent: Refusals, turns: Vec<Refusals>) -> Result<Refused, KillsError> {
+    let is_there = |door: &mut Door, path: &str| Ok::<_, KillsError>(door.get(path)?.status != 404);
+    let mut door = stage.door(None);
+    let mut all = sent.judge(|id| is_there(&mut door, &format!("/v1/messages/{id}")))?;
+    for (agent, refusals) in stage.agents().iter().zip(turns) {
+        let mut door = stage.door(Some(agent));
+        all.add(refusals.judge(|turn| is_there(&mut door, &format!("/v1/turns/{turn}")))?);
+    }
+    Ok(all)
 }
 
 impl Planted {
@@ -130,6 +155,10 @@ impl Planted {
             Self::BeginUnrecorded => vec![format!("bug:{}:{}", sqlite::fault::ANSWER_BEFORE_COMMIT, JOBS[0])],
             Self::Unmarked => vec!["bug:mailbox.turn_unmarked".to_owned()],
             Self::ReplyApart => vec!["bug:mailbox.turn_reply_apart".to_owned()],
+            Self::RefusedAndStored => {
+                let refused = |job| format!("bug:{}:{job}", sqlite::fault::REFUSED_AND_STORED);
+                vec![refused("mailbox.accept"), refused(JOBS[0])]
+            }
         }
     }
 
@@ -140,19 +169,21 @@ impl Planted {
             Self::Nothing | Self::Unmarked => JOBS.into_iter().flat_map(both).collect(),
             Self::BeginUnrecorded => vec![format!("{}.before_commit", JOBS[0])],
             Self::ReplyApart => vec![format!("{}.after_commit", JOBS[1])],
+            Self::RefusedAndStored => vec![format!("{}.after_commit", JOBS[0])],
         }
     }
 }
 
 impl Outcome {
-    /// Nothing lost, doubled or broken.
+    /// Nothing lost, doubled, broken, or stored although it was refused.
     pub fn holds(&self) -> bool {
         self.findings().is_empty()
     }
 
     /// Everything that must not be.
     pub fn findings(&self) -> Vec<String> {
-        self.lost.iter().chain(&self.doubled).chain(&self.broken).cloned().collect()
+        let all = self.lost.iter().chain(&self.doubled).chain(&self.broken).chain(&self.refused.stored);
+        all.cloned().collect()
     }
 }
 

@@ -13,6 +13,8 @@ const CONTROLS: [(&str, &str); 2] = [
     ("what is queued on this host is told as accepted", "daemon.explain_optimism"),
     ("what waits at the relay is told as done", "relay.explain_optimism"),
 ];
+/// A message is refused and stored.
+const REFUSED_AND_STORED: &str = "bug:sqlite.refused_and_stored:mailbox.accept";
 
 pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     let binary = Binary::at(request.faulted_binary()?);
@@ -39,12 +41,14 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
             ),
         });
     }
+    let refused = told(CONTROL_HISTORIES, 0, vec![REFUSED_AND_STORED.to_owned()])?.refused;
+    findings.controls.push(Control::of_refused("a message is refused after its commit", &refused));
     Ok(findings)
 }
 
 fn findings(outcome: Outcome) -> Findings {
     let fates = outcome.fates.iter().map(|(fate, times)| (fate.clone(), times.to_string()));
-    Findings {
+    let mut findings = Findings {
         figures: fates
             .chain([("time".to_owned(), format!("{:.1} s", outcome.elapsed.as_secs_f64()))])
             .collect(),
@@ -52,5 +56,7 @@ fn findings(outcome: Outcome) -> Findings {
         acked: outcome.asked,
         broken: outcome.wrong,
         ..Findings::default()
-    }
+    };
+    findings.refused(None, &outcome.refused);
+    findings
 }

@@ -36,6 +36,9 @@ pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
         let seen = format!("{} findings in {} turns; {first}", found.len(), outcome.begun);
         findings.controls.push(Control { planted: words.to_owned(), caught, seen });
     }
+    let refused = ran(CONTROL_KILLS, request.seed, Planted::RefusedAndStored)?.refused;
+    let planted = "messages and turns are refused after their commit";
+    findings.controls.push(Control::of_refused(planted, &refused));
     Ok(findings)
 }
 
@@ -53,6 +56,7 @@ fn together(outcomes: Vec<Outcome>) -> Outcome {
         all.given_up += outcome.given_up;
         all.lost.extend(outcome.lost);
         all.doubled.extend(outcome.doubled);
+        all.refused.add(outcome.refused);
         all.broken.extend(outcome.broken);
         all.elapsed = all.elapsed.max(outcome.elapsed);
     }
@@ -63,7 +67,7 @@ fn findings(outcome: Outcome) -> Findings {
     let figure = |name: &str, value: u64| (name.to_owned(), value.to_string());
     let mut broken = outcome.broken.clone();
     broken.extend(outcome.lost.iter().chain(&outcome.doubled).cloned());
-    Findings {
+    let mut findings = Findings {
         figures: vec![
             figure("turns in the agents' logs", outcome.begun),
             figure("of these, marked as reruns", outcome.reruns),
@@ -78,5 +82,7 @@ fn findings(outcome: Outcome) -> Findings {
         doubled: outcome.doubled.len() as u64,
         broken,
         controls: Vec::new(),
-    }
+    };
+    findings.refused(None, &outcome.refused);
+    findings
 }

@@ -17,7 +17,7 @@ fn ran(kills: u64, seed: u64, planted: Planted) -> Outcome {
 fn twelve_deaths_of_the_daemon_and_those_of_its_agents_leave_one_first_attempt_each() {
     let outcome = ran(12, SEED, Planted::Nothing);
     assert!(outcome.holds(), "{:#?}", outcome.findings());
-    assert!(outcome.acked > 0 && outcome.replies > 0, "{outcome:?}");
+    assert!(outcome.acked > 0 && outcome.replies > 0 && outcome.refused.requests > 0, "{outcome:?}");
     assert!(outcome.reruns > 0, "nothing was ever interrupted: {:?}", outcome.deaths);
 }
 
@@ -39,4 +39,11 @@ fn a_rerun_without_its_mark_is_found() {
 #[test]
 fn a_reply_committed_after_its_end_is_found() {
     assert_found(Planted::ReplyApart);
+}
+
+#[test]
+fn messages_and_turns_that_are_refused_and_stored_are_found() {
+    let found = ran(1, SEED, Planted::RefusedAndStored).refused.stored;
+    let (messages, turns): (Vec<_>, Vec<_>) = found.iter().partition(|sentence| sentence.contains(" ask."));
+    assert!(!messages.is_empty() && !turns.is_empty(), "one went unnoticed: {found:?}");
 }

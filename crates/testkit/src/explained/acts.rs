@@ -16,9 +16,22 @@ pub(super) struct Fate {
     pub code: Option<&'static str>,
 }
 
-type Act = fn(&mut Stage<'_>, &str) -> Result<Vec<Fate>, KillsError>;
+/// Why an act goes no further.
+pub(super) enum Stopped {
+    /// Its message was refused in words that deny its storage, and is given up.
+    Refused,
+    Broken(KillsError),
+}
 
-pub(super) const ACTS: [Act; 15] = [
+impl From<KillsError> for Stopped {
+    fn from(error: KillsError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+type Act = fn(&mut Stage<'_>, &str) -> Result<Vec<Fate>, Stopped>;
+
+pub(super) const ACTS: [Act; 16] = [
     to_me,
     to_lab,
     to_nobody,
@@ -34,6 +47,7 @@ pub(super) const ACTS: [Act; 15] = [
     turn_interrupted,
     relay_waits,
     relay_withdrawn,
+    refused,
 ];
 
 impl Fate {
@@ -41,26 +55,26 @@ impl Fate {
         Self { id: id.to_owned(), kind, verdict, code }
     }
 
-    pub(super) fn never(id: &str) -> Self {
-        Self::of(id, "never sent", "never_seen", None)
+    pub(super) fn never(id: &str, kind: &'static str) -> Self {
+        Self::of(id, kind, "never_seen", None)
     }
 }
 
-fn send(stage: &mut Stage<'_>, id: &str, to: &str, more: Value) -> Result<(), KillsError> {
+fn send(stage: &mut Stage<'_>, id: &str, to: &str, more: Value) -> Result<(), Stopped> {
     let mut request = json!({"to": to, "body": format!("words of {id}"), "client_message_id": id});
     if let (Some(request), Some(more)) = (request.as_object_mut(), more.as_object()) {
         request.extend(more.clone());
     }
-    stage.must(None, "/v1/send", &request, &[200, 202]).map(|_| ())
+    if stage.send(id, &request)? { Ok(()) } else { Err(Stopped::Refused) }
 }
 
-fn to_me(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn to_me(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, "@me", Value::Null)?;
     Ok(vec![Fate::of(id, "to oneself", "delivered", None)])
 }
 
 /// Its node is away in some histories: then the broker holds it.
-fn to_lab(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn to_lab(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, "@tom", Value::Null)?;
     Ok(vec![if stage.lab_is_up() {
         Fate::of(id, "to another node", "delivered", None)
@@ -69,19 +83,19 @@ fn to_lab(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
     }])
 }
 
-fn to_nobody(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn to_nobody(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, &format!("@nobody-{id}"), Value::Null)?;
     Ok(vec![Fate::of(id, "to nobody", "queued", Some("member_not_found"))])
 }
 
-fn abort(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn abort(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, &format!("@nobody-{id}"), Value::Null)?;
     let row = stage.row_of(id)?;
     stage.operate("/v1/outbox/abort", &json!({"id": row}))?;
     Ok(vec![Fate::of(id, "aborted", "aborted", None)])
 }
 
-fn requeue(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn requeue(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, &format!("@nobody-{id}"), Value::Null)?;
     let (row, new) = (stage.row_of(id)?, format!("{id}-again"));
     stage.operate("/v1/outbox/requeue", &json!({"id": row, "new_client_message_id": new}))?;
@@ -91,35 +105,35 @@ fn requeue(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
     ])
 }
 
-fn too_late(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn too_late(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, "@me", json!({"deliver_by": "2020-01-01T00:00:00Z"}))?;
     Ok(vec![Fate::of(id, "too late", "expired", Some("deliver_by"))])
 }
 
-fn twice(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn twice(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, "@me", Value::Null)?;
     send(stage, id, "@me", Value::Null)?;
     Ok(vec![Fate::of(id, "asked twice", "delivered", None)])
 }
 
-fn other_words(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn other_words(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, "@me", Value::Null)?;
     let other = json!({"to": "@me", "body": "other words", "client_message_id": id});
     stage.must(None, "/v1/send", &other, &[409])?;
     Ok(vec![Fate::of(id, "used again for other words", "delivered", None)])
 }
 
-fn topic_alone(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn topic_alone(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, &format!("#alone-{id}"), Value::Null)?;
     Ok(vec![Fate::of(id, "to a topic nobody reads", "accepted", None)])
 }
 
-fn topic_with_reader(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn topic_with_reader(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     send(stage, id, "#news", Value::Null)?;
     Ok(vec![Fate::of(id, "to a topic with a reader", "delivered", None)])
 }
 
-fn turn_ends(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn turn_ends(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     let turn = begun(stage, id)?;
     let end = json!({"outcome": "processed", "reply": {"body": "done"}});
     stage.must(Some("ci"), &format!("/v1/turns/{turn}/end"), &end, &[200])?;
@@ -129,7 +143,7 @@ fn turn_ends(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
     ])
 }
 
-fn turn_fails(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn turn_fails(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     let turn = begun(stage, id)?;
     let end = json!({"outcome": "failed", "error": "it went wrong"});
     stage.must(Some("ci"), &format!("/v1/turns/{turn}/end"), &end, &[200])?;
@@ -137,7 +151,7 @@ fn turn_fails(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> 
 }
 
 /// Once, or once too often.
-fn turn_interrupted(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn turn_interrupted(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     let turn = begun(stage, id)?;
     stage.must(Some("ci"), &format!("/v1/turns/{turn}/interrupt"), &json!({}), &[200])?;
     if id.len().is_multiple_of(2) {
@@ -149,19 +163,25 @@ fn turn_interrupted(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsE
 }
 
 /// The relay's upstream is away in every history.
-fn relay_waits(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn relay_waits(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     stage.relay(id)?;
     Ok(vec![Fate::of(id, "a write waits at the relay", "queued", None)])
 }
 
-fn relay_withdrawn(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, KillsError> {
+fn relay_withdrawn(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
     let envelope = stage.relay(id)?;
     stage.withdraw(&envelope)?;
     Ok(vec![Fate::of(id, "a write withdrawn at the relay", "cancelled", None)])
 }
 
+/// Requests that no door takes; what is said of them is asked at the end.
+fn refused(stage: &mut Stage<'_>, id: &str) -> Result<Vec<Fate>, Stopped> {
+    stage.ask_refused(id);
+    Ok(Vec::new())
+}
+
 /// A turn on this very message, which is sent when it was not yet.
-fn begun(stage: &mut Stage<'_>, id: &str) -> Result<String, KillsError> {
+fn begun(stage: &mut Stage<'_>, id: &str) -> Result<String, Stopped> {
     send(stage, id, "@ci", Value::Null)?;
     let message = stage.await_delivered(id)?;
     let turn = stage.turn_id();

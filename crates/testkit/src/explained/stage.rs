@@ -7,10 +7,11 @@ use crate::kills::door::{Answer, Door, read_answer};
 use crate::kills::{AT_RANDOM, KillsError};
 use crate::port;
 use crate::process::{Channel, Process};
+use crate::refusals::{Refusals, Refused};
 use crate::seeded::Seeded;
 use crate::wait::wait_for;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ const BOUND: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// A planted bug does not go away by waiting.
 const PATIENCE_OF_A_CONTROL: Duration = Duration::from_secs(10);
+const PATIENCE_FOR_REFUSED: Duration = Duration::from_secs(1);
 /// Commits at which the product dies.
 const JOBS: [&str; 8] = [
     "mailbox.accept",
@@ -55,6 +57,11 @@ pub(super) struct Stage<'home> {
     deaths: BTreeMap<String, u64>,
     seeded: Seeded,
     run: u64,
+    /// Ids that were sent.
+    asked: BTreeSet<String>,
+    refusals: Refusals,
+    /// Requests that were taken and should not have been.
+    pub wrong: Vec<String>,
     /// How long explain may disagree with the log: what is on its way arrives meanwhile.
     patience: Duration,
 }
@@ -87,6 +94,9 @@ impl<'home> Stage<'home> {
             deaths: BTreeMap::new(),
             seeded: Seeded::new(plan.seed ^ 0x5EED),
             run: plan.seed,
+            asked: BTreeSet::new(),
+            refusals: Refusals::default(),
+            wrong: Vec::new(),
             patience: if plan.faults.is_empty() { PATIENCE } else { PATIENCE_OF_A_CONTROL },
         };
         stage.start()?;
@@ -213,6 +223,60 @@ impl<'home> Stage<'home> {
         }
         let answered = format!("{} {}", answer.status, answer.body);
         Err(KillsError::Unreadable { asked: format!("{path} {body}"), answered })
+    }
+
+    /// Sends until there is an answer; false when the message was refused in words that deny its storage and no earlier
+    /// call may have stored it: then it is given up.
+    pub(super) fn send(&mut self, id: &str, request: &Value) -> Result<bool, KillsError> {
+        let mut may_be_there = self.asked.contains(id);
+        loop {
+            match Door::new(self.socket.clone(), None).post("/v1/send", request) {
+                Ok(Answer { status: 200 | 202, .. }) => {
+                    self.asked.insert(id.to_owned());
+                    return Ok(true);
+                }
+                Ok(answer @ Answer { status: 429 | 503 | 507, .. }) => {
+                    may_be_there |= !answer.denies_storage();
+                    if !may_be_there {
+                        self.refusals.give_up(id.to_owned(), &answer);
+                        return Ok(false);
+                    }
+                }
+                Ok(answer) => {
+                    let asked = format!("sending {request}");
+                    return Err(KillsError::Unreadable { asked, answered: answer.refusal() });
+                }
+                Err(_) => {
+                    may_be_there = true;
+                    self.revive()?;
+                }
+            }
+        }
+    }
+
+    pub(super) fn ask_refused(&mut self, name: &str) {
+        let mut door = Door::new(self.socket.clone(), None);
+        let wrong = self.refusals.ask_refused(name, "@me", |request| door.post("/v1/send", request));
+        self.wrong.extend(wrong);
+    }
+
+    /// Dies, comes back, and asks what is said of every id that was refused.
+    pub(super) fn judge_refused(&mut self) -> Result<Refused, KillsError> {
+        self.die()?;
+        self.heal()?;
+        let refusals = std::mem::take(&mut self.refusals);
+        let is_control = !self.faults.is_empty();
+        if is_control {
+            // Nothing has to arrive first.
+            self.patience = PATIENCE_FOR_REFUSED;
+        }
+        let mut is_done = false;
+        refusals.judge(|id| {
+            let is_there = !is_done && self.await_said(&Fate::never(id, "refused"))?.is_err();
+            // A control has done its work with the first.
+            is_done |= is_control && is_there;
+            Ok(is_there)
+        })
     }
 
     /// An operator's act: put off while the row is on the wire, and done when it was done before a death.

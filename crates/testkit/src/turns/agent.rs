@@ -4,6 +4,7 @@ use super::judge::{Note, What};
 use super::stage::{Log, Phase, Stage};
 use crate::kills::KillsError;
 use crate::kills::door::{Answer, Door};
+use crate::refusals::Refusals;
 use crate::seeded::Seeded;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::sync::atomic::Ordering;
 const HOLDER: &str = "a fake agent";
 /// Short, so that a life that does not ask for its open turn soon gets it back; long for a turn that does nothing.
 const LEASE_S: u64 = 2;
+const LEASE_TOO_LONG_S: u64 = 1_000_000;
 /// Of a hundred turns, so many end their agent.
 const DIES_PERCENT: u64 = 8;
 /// Of a hundred lives, so many do not ask what an earlier one left open.
@@ -54,24 +56,34 @@ struct Life<'stage> {
     door: Door,
     log: Log,
     seeded: &'stage mut Seeded,
+    refusals: &'stage mut Refusals,
 }
 
-/// One life after the other until the run is over; answers how they ended.
-pub(super) fn live(stage: &Stage<'_>, number: usize, seed: u64) -> Result<BTreeMap<String, u64>, KillsError> {
+/// What all lives of an agent came to.
+#[derive(Default)]
+pub(super) struct Lived {
+    /// How they ended.
+    pub deaths: BTreeMap<String, u64>,
+    /// Turns that were not begun.
+    pub refusals: Refusals,
+}
+
+/// One life after the other until the run is over.
+pub(super) fn live(stage: &Stage<'_>, number: usize, seed: u64) -> Result<Lived, KillsError> {
     let mut seeded = Seeded::new(seed ^ (number as u64 + 11).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let name = stage.agents()[number];
-    let mut deaths = BTreeMap::new();
+    let mut lived = Lived::default();
     loop {
         let (door, log) = (stage.door(Some(name)), stage.log(name)?);
-        let life = Life { stage, door, log, seeded: &mut seeded };
+        let life = Life { stage, door, log, seeded: &mut seeded, refusals: &mut lived.refusals };
         let kind = match life.work()? {
-            Died::NotAtAll => return Ok(deaths),
+            Died::NotAtAll => return Ok(lived),
             Died::WithTheProduct => "agent with the product",
             Died::At(point) => {
                 POINTS.iter().find(|(known, _)| *known == point).map_or("agent", |(_, name)| name)
             }
         };
-        *deaths.entry(kind.to_owned()).or_default() += 1;
+        *lived.deaths.entry(kind.to_owned()).or_default() += 1;
     }
 }
 
@@ -81,6 +93,7 @@ impl Life<'_> {
         if !forgetful && let Some(died) = self.give_back()? {
             return Ok(died);
         }
+        self.begin_for_too_long();
         loop {
             let fatal = self.seeded.chance(DIES_PERCENT) && self.stage.phase() == Phase::Killing;
             let point = fatal.then(|| POINTS[self.seeded.index(POINTS.len())].0);
@@ -114,9 +127,7 @@ impl Life<'_> {
         if point == Some(Point::BeforeBegin) {
             return Ok(Some(Died::At(Point::BeforeBegin)));
         }
-        let turn_id = self.turn_id();
-        let request = json!({"wait": 1, "turn_id": turn_id, "lease": LEASE_S, "holder": HOLDER});
-        let answer = match self.ask(|door| door.post("/v1/turns", &request))? {
+        let answer = match self.begin()? {
             Ok(answer) => answer,
             Err(died) => return Ok(Some(died)),
         };
@@ -137,6 +148,40 @@ impl Life<'_> {
             return Ok(Some(Died::At(Point::Inside)));
         }
         self.end(&begun, point)
+    }
+
+    /// Asks for a turn until there is an answer. Refused in words that deny its storage, it is asked for under another id,
+    /// unless an earlier call may have stored it.
+    fn begin(&mut self) -> Result<Result<Answer, Died>, KillsError> {
+        let (mut turn_id, mut may_be_there) = (self.turn_id(), false);
+        loop {
+            if !self.stage.await_listening(&mut self.door)? {
+                return Ok(Err(Died::NotAtAll));
+            }
+            let request = json!({"wait": 1, "turn_id": turn_id, "lease": LEASE_S, "holder": HOLDER});
+            match self.door.post("/v1/turns", &request) {
+                Ok(answer @ Answer { status: 429 | 503 | 507, .. }) => {
+                    may_be_there |= !answer.denies_storage();
+                    if !may_be_there {
+                        self.refusals.give_up(turn_id, &answer);
+                        turn_id = self.turn_id();
+                    }
+                }
+                Ok(answer) => return Ok(Ok(answer)),
+                Err(_) if self.stage.is_mortal() => return Ok(Err(Died::WithTheProduct)),
+                Err(_) => may_be_there = true,
+            }
+        }
+    }
+
+    /// Asks for a turn with a lease that no door gives; judged when it was refused.
+    fn begin_for_too_long(&mut self) {
+        let turn_id = self.turn_id();
+        let request = json!({"turn_id": turn_id, "lease": LEASE_TOO_LONG_S, "holder": HOLDER});
+        match self.door.post("/v1/turns", &request) {
+            Ok(answer) if answer.denies_storage() => self.refusals.give_up(turn_id, &answer),
+            Ok(_) | Err(_) => {}
+        }
     }
 
     fn end(&mut self, begun: &Note, point: Option<Point>) -> Result<Option<Died>, KillsError> {

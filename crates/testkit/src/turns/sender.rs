@@ -4,6 +4,7 @@ use super::judge::Closing;
 use super::stage::{Phase, Stage};
 use crate::kills::KillsError;
 use crate::kills::door::{Answer, Door};
+use crate::refusals::{Attempt, Refusals};
 use crate::wait::wait_for;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +13,26 @@ use std::time::Duration;
 
 /// Messages the agents may be behind.
 const AHEAD_MAX: u64 = 12;
+/// Of so many messages, one has requests before it that no door takes.
+const REFUSED_EVERY: u64 = 8;
 /// Everything that waits is worked off within this, on a busy machine.
 const CLOSE_BOUND: Duration = Duration::from_secs(180);
 /// From the broker of one process to its own inbox, on a busy machine.
 const DELIVER_BOUND: Duration = Duration::from_secs(10);
 
-/// Sends until the killing ends; answers the ids that were acknowledged.
-pub(super) fn send(stage: &Stage<'_>) -> Result<Vec<String>, KillsError> {
-    let (mut door, mut acked) = (stage.door(None), Vec::new());
+/// What the sender was told.
+#[derive(Default)]
+pub(super) struct Sent {
+    /// Ids that were acknowledged.
+    pub acked: Vec<String>,
+    pub refusals: Refusals,
+    /// Requests that were taken and should not have been.
+    pub wrong: Vec<String>,
+}
+
+/// Sends until the killing ends.
+pub(super) fn send(stage: &Stage<'_>) -> Result<Sent, KillsError> {
+    let (mut door, mut sent) = (stage.door(None), Sent::default());
     for n in 0_u64.. {
         let ahead = || stage.acked.load(Ordering::SeqCst).saturating_sub(stage.ended.load(Ordering::SeqCst));
         let may_go = || (stage.phase() != Phase::Killing || ahead() < AHEAD_MAX).then_some(());
@@ -28,17 +41,25 @@ pub(super) fn send(stage: &Stage<'_>) -> Result<Vec<String>, KillsError> {
         if stage.phase() != Phase::Killing {
             break;
         }
-        let id = format!("ask.{n}");
         let to = format!("@{}", stage.agents()[n as usize % stage.agents().len()]);
-        let request = json!({ "to": to, "body": format!("do {id}"), "client_message_id": id });
+        if n.is_multiple_of(REFUSED_EVERY) {
+            let ask = |request: &Value| door.post("/v1/send", request);
+            sent.wrong.extend(sent.refusals.ask_refused(&format!("never.{n}"), &to, ask));
+        }
+        let mut attempt = Attempt::new(&format!("ask.{n}"));
         while stage.await_listening(&mut door)? {
+            let id = attempt.id();
+            let request = json!({ "to": to, "body": format!("do {id}"), "client_message_id": id });
             match door.post("/v1/send", &request) {
                 Ok(Answer { status: 200..=299, .. }) => {
                     stage.acked.fetch_add(1, Ordering::SeqCst);
-                    acked.push(id);
+                    sent.acked.push(id.to_owned());
                     break;
                 }
-                Ok(Answer { status: 429 | 503 | 507, .. }) | Err(_) => {}
+                Ok(answer @ Answer { status: 429 | 503 | 507, .. }) => {
+                    sent.refusals.note(&mut attempt, &answer);
+                }
+                Err(_) => attempt.note_unanswered(),
                 Ok(Answer { status, body }) => {
                     let answered = format!("{status} {body}");
                     return Err(KillsError::Unreadable { asked: format!("sending {id}"), answered });
@@ -46,7 +67,7 @@ pub(super) fn send(stage: &Stage<'_>) -> Result<Vec<String>, KillsError> {
             }
         }
     }
-    Ok(acked)
+    Ok(sent)
 }
 
 /// Waits until everything acknowledged is processed or given up, then reads what came back.
