@@ -120,13 +120,10 @@ impl Private {
         let port = port::free()?;
         let server = cluster.serve_until(port, "database system is ready to accept read-only connections")?;
         let standby = Self { server, cluster, port };
-        wait_for("the standby to stream", START_BOUND, || {
-            let streams = format!(
-                "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_stat_replication WHERE application_name = '{name}' \
-                 AND state = 'streaming') THEN RAISE 'not yet'; END IF; END $$"
-            );
-            self.execute("postgres", &streams).ok()
-        })?;
+        let streams = format!(
+            "EXISTS (SELECT FROM pg_stat_replication WHERE application_name = '{name}' AND state = 'streaming')"
+        );
+        self.await_that("the standby to stream", &streams)?;
         Ok(standby)
     }
 
@@ -139,16 +136,25 @@ impl Private {
     /// A standby stops hearing from its source: what is committed there from now on it does not have.
     pub fn stop_streaming(&self) -> Result<(), StartError> {
         self.set("primary_conninfo", "")?;
-        wait_for("the standby to stop streaming", START_BOUND, || {
-            let ended = "DO $$ BEGIN IF EXISTS (SELECT FROM pg_stat_wal_receiver) THEN RAISE 'not yet'; END IF; END $$";
-            self.execute("postgres", ended).ok()
-        })?;
-        Ok(())
+        self.await_that("the standby to stop streaming", "NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+    }
+
+    /// Commits wait for the standby `name` from now on.
+    pub fn wait_for_standby(&self, name: &str) -> Result<(), StartError> {
+        self.set("synchronous_standby_names", name)?;
+        let holds = "EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')";
+        self.await_that("the standby to be synchronous", holds)
     }
 
     /// A standby becomes a server of its own; done when it takes writes.
     pub fn promote(&self) -> Result<(), StartError> {
-        self.execute("postgres", "SELECT pg_promote()")
+        self.execute("postgres", "SELECT pg_promote()")?;
+        self.await_that("the promoted server to take writes", "NOT pg_is_in_recovery()")
+    }
+
+    fn await_that(&self, what: &str, holds: &str) -> Result<(), StartError> {
+        let ask = format!("DO $$ BEGIN IF NOT ({holds}) THEN RAISE 'not yet'; END IF; END $$");
+        Ok(wait_for(what, START_BOUND, || self.execute("postgres", &ask).ok())?)
     }
 
     /// kill -9 of the server's first process; the others notice and end.

@@ -14,14 +14,11 @@ use ledger::{
 use model::outbox::BrokerReceipt;
 use model::{OsEntropy, limits};
 use testkit::postgres::Private;
-use testkit::wait::wait_for;
 use tokio::task::JoinSet;
 
 /// Callers at once, and what each has been answered when the server dies.
 const CALLERS: u64 = 8;
 const ANSWERED_EACH: u64 = 25;
-/// A standby is promoted and takes writes within this on a busy machine.
-const PROMOTION_BOUND: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What a caller was answered: its id, and where the broker says that its message stands.
 type Answered = HashMap<String, BrokerReceipt>;
@@ -81,11 +78,6 @@ async fn load(ledger: &Arc<PostgresLedger>, home: &Home, die: impl FnOnce()) -> 
 
 async fn promoted(standby: &Private) -> Arc<PostgresLedger> {
     standby.promote().unwrap();
-    wait_for("the promoted server to take writes", PROMOTION_BOUND, || {
-        let writes = "DO $$ BEGIN IF pg_is_in_recovery() THEN RAISE 'not yet'; END IF; END $$";
-        standby.execute("postgres", writes).ok()
-    })
-    .unwrap();
     open(standby).await
 }
 
@@ -142,12 +134,7 @@ async fn a_synchronous_standby_that_is_promoted_under_load_has_all_that_was_answ
     let standby = server.standby("sync1").unwrap();
     let before = ledger.durability().await.unwrap();
     assert_eq!(before[0].setting, "synchronous_standby_names", "nothing waits for it yet: {before:?}");
-    server.set("synchronous_standby_names", "sync1").unwrap();
-    wait_for("the standby to be synchronous", PROMOTION_BOUND, || {
-        let ask = "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync') THEN RAISE 'not yet'; END IF; END $$";
-        server.execute("postgres", ask).ok()
-    })
-    .unwrap();
+    server.wait_for_standby("sync1").unwrap();
     assert_eq!(ledger.durability().await.unwrap(), []);
     let (answered, tried) = load(&ledger, &jane, || server.kill9()).await;
     drop(ledger);
