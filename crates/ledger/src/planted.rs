@@ -23,6 +23,8 @@ pub const HUB_NO_FENCE: &str = "ledger.hub_no_fence";
 pub const HUB_NO_AGE: &str = "ledger.hub_no_age";
 /// Messages are stamped before the log's lock is held, and logs are read in the order of the stamps.
 pub const TIMESTAMP_CURSOR: &str = "ledger.timestamp_cursor";
+/// PostgreSQL's brokers take their process's clock for the store's.
+pub const PROCESS_CLOCK: &str = "ledger.process_clock";
 
 /// Whether [`TIMESTAMP_CURSOR`] is switched on, for readers that rely on places without gaps.
 pub fn reads_by_time() -> bool {
@@ -32,4 +34,9 @@ pub fn reads_by_time() -> bool {
 /// Whether the bug is switched on.
 pub(crate) fn planted(bug: &str) -> bool {
     fault::bug(bug)
+}
+
+/// What the store's clock is ahead of the database's.
+pub(crate) fn clock_ahead_us() -> i64 {
+    if planted(PROCESS_CLOCK) { fault::date_ahead_us() } else { 0 }
 }

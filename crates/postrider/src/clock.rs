@@ -23,6 +23,7 @@ mod ahead {
     use std::time::Duration;
 
     use model::{Clock, SystemClock, Timestamp};
+    use sqlite::fault::clock_us;
 
     /// The machine's clock plus what a file says, looked up at every question. Its first number is time that passes, for
     /// both clocks; a process lives in the past when it is negative. A second one is how far the date alone stands ahead,
@@ -50,16 +51,12 @@ mod ahead {
 
         /// How far the date alone is wrong.
         fn misdated_us(&self) -> i64 {
-            number(self.file, 1).unwrap_or(0)
+            clock_us(self.file, 1).unwrap_or(0)
         }
     }
 
     fn told(file: &Path) -> Option<i64> {
-        number(file, 0)
-    }
-
-    fn number(file: &Path, place: usize) -> Option<i64> {
-        std::fs::read_to_string(file).ok()?.split_whitespace().nth(place)?.parse().ok()
+        clock_us(file, 0)
     }
 
     impl Clock for AheadClock {

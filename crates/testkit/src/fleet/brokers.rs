@@ -4,11 +4,13 @@
 //! one hangs up within milliseconds. Everybody writes to one topic, so one log orders everything.
 //!
 //! Invariants:
+//! - Each broker has a clock of its own, minutes to days apart from the machine's; every life sets it anew.
 //! - The first faults are one of each kind, whatever the seed; the rest is the seed's.
 //! - Waiting for the end needs no quiet time: a last message of every writer, seen, says that all before it is there.
 //! - The audit sees every row: it leaves out the last minutes, so the rows are made older for it.
 
 mod balancer;
+mod clocks;
 mod closing;
 mod faults;
 mod stage;
@@ -17,6 +19,7 @@ mod writer;
 use super::FleetError;
 use crate::bin::Binary;
 use crate::history::{Verdict, check, read_folder};
+use crate::postgres;
 use crate::stopwatch::Stopwatch;
 use faults::Faults;
 use stage::Stage;
@@ -33,9 +36,19 @@ pub struct Plan {
     pub span: Duration,
     /// Decides which faults fall when, and what writers do.
     pub seed: u64,
-    /// Whether ids are written in a transaction of their own, and brokers die between the two; something must be
-    /// found then.
-    pub planted: bool,
+    /// What is wrong with the brokers on purpose.
+    pub planted: Planted,
+}
+
+/// A bug for the run to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// None: nothing may be found.
+    Nothing,
+    /// Ids are written in a transaction of their own, and brokers die between the two.
+    DedupeApart,
+    /// Brokers take their process's clock for the store's.
+    ProcessClock,
 }
 
 /// What happened.
@@ -66,7 +79,7 @@ pub struct Outcome {
 pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
     let watch = Stopwatch::start();
     let history = TempDir::new()?;
-    let (stage, mut servers) = Stage::open(&plan.binary, history.path())?;
+    let (stage, mut servers) = Stage::open(&plan.binary, postgres::Private::start()?, history.path())?;
     let mut faults = Faults::new(plan.seed, plan.planted);
     let log = std::thread::scope(|scope| {
         let writers: Vec<_> =

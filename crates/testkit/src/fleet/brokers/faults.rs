@@ -1,5 +1,6 @@
 //! Which faults fall, and when.
 
+use super::Planted;
 use super::stage::{Servers, Stage};
 use crate::fleet::{DEDUPE_OWN_TRANSACTION, FleetError};
 use crate::seeded::Seeded;
@@ -11,6 +12,8 @@ use std::time::Duration;
 const QUIET_MAX_MS: u64 = 3_000;
 /// The longest time a killed server stays away.
 const AWAY_MAX_MS: u64 = 1_000;
+/// What a broker that comes back has, too.
+const CLOCK_SET: &str = "a broker's clock set apart, by minutes to days";
 /// Between the planted bug's two transactions.
 const BETWEEN: &str = "ledger.accept_ids.before_commit";
 /// The latest of a life's accepts at which a broker with the planted bug dies.
@@ -26,12 +29,12 @@ enum Fault {
 
 pub(super) struct Faults {
     seeded: Seeded,
-    planted: bool,
+    planted: Planted,
     counts: BTreeMap<String, u64>,
 }
 
 impl Faults {
-    pub(super) fn new(seed: u64, planted: bool) -> Self {
+    pub(super) fn new(seed: u64, planted: Planted) -> Self {
         Self { seeded: Seeded::new(seed), planted, counts: BTreeMap::new() }
     }
 
@@ -57,7 +60,7 @@ impl Faults {
         }
         for broker in &mut servers.brokers {
             // A broker that a planted bug already ended, or that still carries it, begins anew.
-            if self.planted || broker.ends_within(Duration::ZERO) {
+            if self.planted != Planted::Nothing || broker.ends_within(Duration::ZERO) {
                 broker.kill9();
                 broker.restart(&[])?;
             }
@@ -67,7 +70,7 @@ impl Faults {
 
     /// One of each kind first; then mostly brokers.
     fn next(&mut self, n: u64) -> Fault {
-        if self.planted {
+        if self.planted != Planted::Nothing {
             return Fault::Broker(usize::from(n % 2 == 1));
         }
         match n {
@@ -98,7 +101,7 @@ impl Faults {
             Fault::RedisFlushed | Fault::RedisKilled | Fault::PostgresStopped => 0,
         };
         let by_itself = servers.brokers[watched].ends_within(quiet);
-        if by_itself && !self.planted {
+        if by_itself && self.planted != Planted::DedupeApart {
             stage.note_amiss(format!("broker {watched} ended by itself"));
         }
         match fault {
@@ -106,7 +109,9 @@ impl Faults {
                 servers.brokers[which].kill9();
                 // The other one is watched meanwhile: it must stand alone.
                 let _alone = servers.brokers[1 - which].ends_within(away);
-                let faults = self.armed();
+                let clock = servers.clocks.set(which)?;
+                let faults = self.armed(clock);
+                *self.counts.entry(CLOCK_SET.to_owned()).or_default() += 1;
                 servers.brokers[which].restart(&faults)?;
             }
             Fault::RedisFlushed => {
@@ -128,12 +133,15 @@ impl Faults {
     }
 
     /// What the next life of a broker carries.
-    fn armed(&mut self) -> Vec<String> {
-        if !self.planted {
-            return Vec::new();
+    fn armed(&mut self, clock: String) -> Vec<String> {
+        match self.planted {
+            Planted::Nothing => vec![clock],
+            Planted::ProcessClock => vec![clock, "bug:ledger.process_clock".to_owned()],
+            Planted::DedupeApart => {
+                let visit = 1 + self.seeded.below(VISIT_MAX);
+                vec![clock, DEDUPE_OWN_TRANSACTION.to_owned(), format!("crash:{BETWEEN}:{visit}")]
+            }
         }
-        let visit = 1 + self.seeded.below(VISIT_MAX);
-        vec![DEDUPE_OWN_TRANSACTION.to_owned(), format!("crash:{BETWEEN}:{visit}")]
     }
 }
 

@@ -1,6 +1,7 @@
 //! The servers of a run, and what its threads share.
 
 use super::balancer::Balancer;
+use super::clocks::Clocks;
 use super::writer::{Way, Writer};
 use crate::bin::Binary;
 use crate::fleet::FleetError;
@@ -26,6 +27,7 @@ pub(super) struct Servers {
     pub brokers: [Broker; 2],
     pub redis: redis::Private,
     pub postgres: postgres::Private,
+    pub clocks: Clocks,
 }
 
 pub(super) struct Stage {
@@ -42,9 +44,13 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Both brokers up, both daemons joined and subscribed, a token for each caller.
-    pub(super) fn open(binary: &Binary, history: &Path) -> Result<(Self, Servers), FleetError> {
-        let (postgres, redis) = (postgres::Private::start()?, redis::Private::start()?);
+    /// Both brokers up, with clocks of their own, both daemons joined and subscribed, a token for each caller.
+    pub(super) fn open(
+        binary: &Binary,
+        postgres: postgres::Private,
+        history: &Path,
+    ) -> Result<(Self, Servers), FleetError> {
+        let (redis, mut clocks) = (redis::Private::start()?, Clocks::new()?);
         let balancer = Balancer::start()?;
         let args = [
             "--store",
@@ -59,11 +65,11 @@ impl Stage {
             "1000000",
         ]
         .map(str::to_owned);
-        let one = Broker::start(binary, &args, &[])?;
+        let one = Broker::start(binary, &args, &[clocks.set(0)?])?;
         balancer.add(one.address);
         let first = Node::join(binary, NODES[0], one.owner_invite.as_deref().unwrap_or_default())?;
         first.quiet(&["topic", "create", TOPIC])?;
-        let two = Broker::start(binary, &args, &[])?;
+        let two = Broker::start(binary, &args, &[clocks.set(1)?])?;
         balancer.add(two.address);
         let second = Node::join(binary, NODES[1], &first.quiet(&["invite"])?)?;
         for node in [&first, &second] {
@@ -83,7 +89,7 @@ impl Stage {
             amiss: Mutex::default(),
             _balancer: balancer,
         };
-        Ok((stage, Servers { brokers: [one, two], redis, postgres }))
+        Ok((stage, Servers { brokers: [one, two], redis, postgres, clocks }))
     }
 
     /// One writer a home and one a caller.

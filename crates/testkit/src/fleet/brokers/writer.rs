@@ -17,6 +17,8 @@ const LISTEN_BOUND: Duration = Duration::from_secs(120);
 const BURST: u64 = 8;
 /// Of a hundred calls without an answer, so many are never asked again: their outcome stays unknown.
 const ABANDON_PERCENT: u64 = 10;
+/// How long a message is good for: longer than any run, shorter than most distances between the brokers' clocks.
+const TTL_S: u32 = 7_000;
 /// The longest wait of a hasty caller.
 const PATIENCE_MAX_MS: u64 = 50;
 
@@ -71,7 +73,8 @@ impl<'stage> Writer<'stage> {
         loop {
             self.await_listening()?;
             self.note(Outcome::Invoke, id)?;
-            let message = json!({"to": format!("#{TOPIC}"), "body": text_of(id), "client_message_id": id});
+            let message = json!({"to": format!("#{TOPIC}"), "body": text_of(id), "client_message_id": id,
+                "ttl": TTL_S});
             match self.call(&message) {
                 Ok(Answer { status: 200..=299, body }) => {
                     self.note(Outcome::Ok, id)?;
