@@ -84,7 +84,7 @@ pub const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "brokers",
-        about: "Two brokers over one PostgreSQL and one Redis, with clocks apart, killed in turn, lose and double nothing.",
+        about: "Two brokers over one PostgreSQL and one Redis, with clocks apart, killed in turn or failed over, lose and double nothing.",
         covers: BROKER,
         unit: "seconds",
         scale: 300,

@@ -12,6 +12,7 @@
 mod balancer;
 mod clocks;
 mod closing;
+pub mod failover;
 mod faults;
 mod stage;
 mod writer;

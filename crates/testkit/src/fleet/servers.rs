@@ -57,11 +57,22 @@ impl Broker {
         self.home.switch_to(binary.clone());
     }
 
+    /// Its next life serves this store, in the place of the one that it was started with.
+    pub(super) fn point_at(&mut self, store: &str) {
+        if let Some(place) = self.place_of_store() {
+            store.clone_into(&mut self.args[place]);
+        }
+    }
+
+    fn place_of_store(&self) -> Option<usize> {
+        let place = self.args.iter().position(|word| word == "--store")? + 1;
+        (place < self.args.len()).then_some(place)
+    }
+
     /// `broker check` of the store that it serves.
     pub(super) fn check_own(&self) -> Result<(Option<i32>, String), FleetError> {
-        let place = self.args.iter().position(|word| word == "--store");
-        let store = match place.and_then(|place| self.args.get(place + 1)) {
-            Some(store) => store.clone(),
+        let store = match self.place_of_store() {
+            Some(place) => self.args[place].clone(),
             None => format!("sqlite:{}", self.home.path().join("broker/ledger.db").display()),
         };
         self.check(&store)

@@ -19,6 +19,21 @@ impl Told {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).push((key, place));
     }
 
+    /// How many receipts each sender has.
+    pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for (key, _) in self.receipts.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            *counts.entry(key.sender.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// How many receipts name a message that stands at another place.
+    pub(crate) fn moved(&self, logs: &BTreeMap<MessageKey, Place>) -> u64 {
+        let receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
+        receipts.iter().filter(|(key, told)| logs.get(key).is_some_and(|found| found != told)).count() as u64
+    }
+
     /// How many receipts there are, and a sentence for each that the logs do not bear out.
     pub(crate) fn compare(&self, logs: &BTreeMap<MessageKey, Place>) -> (u64, Vec<String>) {
         let receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
