@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 
 use daemon::home::{make_private, write_durably};
 use model::Clock;
@@ -20,7 +20,9 @@ pub const UNFINISHED: &str = ".unfinished";
 const LOCK: &str = "lock";
 
 /// What is told while a backup is made.
-pub trait Progress: Sync {
+pub trait Progress: Send + Sync {
+    /// A file is being copied, and its copy is so long by now.
+    fn copying(&self, path: &Path, bytes: u64);
     /// A file is copied, looked through and synced.
     fn copied(&self, file: &BackupFile);
 }
@@ -32,7 +34,7 @@ pub fn make(
     folder: &Path,
     version: &str,
     clock: &dyn Clock,
-    progress: &dyn Progress,
+    progress: &Arc<dyn Progress>,
 ) -> Result<Manifest, BackupError> {
     let found = tree::walk(home)?;
     if found.files.is_empty() {
@@ -100,7 +102,7 @@ fn copy_databases(
     home: &Path,
     copies: &Path,
     databases: &[PathBuf],
-    progress: &dyn Progress,
+    progress: &Arc<dyn Progress>,
 ) -> Result<Vec<BackupFile>, BackupError> {
     let mut opened = Vec::with_capacity(databases.len());
     for path in databases {
@@ -128,14 +130,16 @@ fn copy_database(
     path: &Path,
     source: CopySource,
     together: &Barrier,
-    progress: &dyn Progress,
+    progress: &Arc<dyn Progress>,
 ) -> Result<BackupFile, BackupError> {
     let to = copies.join(path);
     let made = make_file(&to);
     together.wait();
     let file = made?;
     let failed = |path: PathBuf| move |source| BackupError::Database { path, source };
-    source.copy_into(&to).map_err(failed(home.join(path)))?;
+    let (telling, told) = (Arc::clone(progress), path.to_owned());
+    let copied = source.copy_into(&to, move |bytes| telling.copying(&told, bytes));
+    copied.map_err(failed(home.join(path)))?;
     file.sync_all().map_err(BackupError::files(&to))?;
     let schema = look_through(&to).map_err(failed(home.join(path)))?;
     let copied = described(&to, path, FileKind::Database { schema })?;

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 pub use leftover::{Leftover, LeftoverKind, leftovers};
 pub use make::{Progress, make};
+#[cfg(test)]
+pub use manifest::FileKind;
 pub use manifest::{BackupFile, Manifest};
 pub use restore::{OldHome, Restored, finish_restore, restore};
 pub use verify::{Wrong, verify};

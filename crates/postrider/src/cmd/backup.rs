@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use model::ErrorCode;
 use rustix::fs::{Access, access};
@@ -39,13 +40,11 @@ pub fn restore(asked: &args::Restore, context: &Context) -> Result<Exit, Failure
 fn make(folder: &Path, context: &Context) -> Result<Exit, Failure> {
     let (folder, output) = (absolute(folder)?, &context.output);
     let shows = output.form() == Form::Text && std::io::stderr().is_terminal();
-    let made = backup::make(
-        context.home.root(),
-        &folder,
-        env!("CARGO_PKG_VERSION"),
-        &*clock(),
-        &FilesShown { shows },
-    );
+    let progress: Arc<dyn Progress> = match shows {
+        true => Arc::new(FilesShown::on(std::io::stderr())),
+        false => Arc::new(FilesShown::on(std::io::sink())),
+    };
+    let made = backup::make(context.home.root(), &folder, env!("CARGO_PKG_VERSION"), &*clock(), &progress);
     let manifest = made.map_err(|error| failure(&error, &folder))?;
     print_manifest("made", &manifest, &folder, output);
     if output.form() == Form::Text {
@@ -61,17 +60,41 @@ fn verify(folder: &Path, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A line for each file on a terminal.
-struct FilesShown {
-    shows: bool,
+/// A line for each file that is copied on a terminal, below which one is written anew as a copy grows.
+struct FilesShown<W> {
+    shown: Mutex<Shown<W>>,
 }
 
-impl Progress for FilesShown {
-    fn copied(&self, file: &BackupFile) {
-        if self.shows {
+struct Shown<W> {
+    terminal: W,
+    /// Of the copy that was told of last.
+    mib: u64,
+}
+
+/// Clears the line of the terminal.
+const CLEARED: &str = "\r\x1b[K";
+
+impl<W> FilesShown<W> {
+    fn on(terminal: W) -> Self {
+        Self { shown: Mutex::new(Shown { terminal, mib: 0 }) }
+    }
+}
+
+impl<W: Write + Send> Progress for FilesShown<W> {
+    fn copying(&self, path: &Path, bytes: u64) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mib = bytes >> 20;
+        if mib > 0 && mib != shown.mib {
+            shown.mib = mib;
             // Somebody who does not look any more is no reason to stop.
-            let _ = writeln!(std::io::stderr(), "copied    {} ({} bytes)", file.path, file.bytes);
+            let _ = write!(shown.terminal, "{CLEARED}copying   {} ({mib} MiB done)", path.display());
+            let _ = shown.terminal.flush();
         }
+    }
+
+    fn copied(&self, file: &BackupFile) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = writeln!(shown.terminal, "{CLEARED}copied    {} ({} bytes)", file.path, file.bytes);
     }
 }
 
@@ -179,5 +202,30 @@ pub fn failure(error: &BackupError, folder: &Path) -> Failure {
         BackupError::Files { .. } => {
             said.line("A home that was already put back stays; else it is as it was.").fix("postrider doctor")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::FileKind;
+
+    #[test]
+    fn a_growing_copy_is_one_line_that_is_written_anew_and_a_finished_one_stays() {
+        let shown = FilesShown::on(Vec::new());
+        let path = "broker/ledger.db";
+        for bytes in [0, 9, 1 << 20, (1 << 20) + 9, 5 << 20] {
+            shown.copying(Path::new(path), bytes);
+        }
+        let (bytes, sha256) = (6 << 20, String::new());
+        shown.copied(&BackupFile { path: path.to_owned(), kind: FileKind::Plain, bytes, sha256 });
+        let text = String::from_utf8(shown.shown.into_inner().unwrap().terminal).unwrap();
+        let expected = [
+            "",
+            "copying   broker/ledger.db (1 MiB done)",
+            "copying   broker/ledger.db (5 MiB done)",
+            "copied    broker/ledger.db (6291456 bytes)\n",
+        ];
+        assert_eq!(text.split(CLEARED).collect::<Vec<_>>(), expected);
     }
 }
