@@ -15,10 +15,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use model::{Clock, Fingerprint, SystemClock, Timestamp, hub, limits};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 use wire::hub::CREATED_HEADER;
+
+/// Connections that wait to be accepted.
+const LISTEN_BACKLOG: u32 = 1_024;
 
 /// What happens to requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,24 +95,31 @@ pub struct Upstream {
     fault: Arc<Mutex<Fault>>,
     instance: Arc<Mutex<String>>,
     serving: Mutex<Option<JoinHandle<()>>>,
+    /// Bound to the address and never listening: nobody gets the port while the upstream is away, and whoever connects
+    /// then is refused.
+    _reserved: TcpSocket,
 }
 
 impl Upstream {
     pub async fn start() -> Self {
+        let reserved = reusable();
+        reserved.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let upstream = Self {
-            address: ([127, 0, 0, 1], 0).into(),
+            address: reserved.local_addr().unwrap(),
             books: Arc::default(),
             fault: Arc::new(Mutex::new(Fault::None)),
             instance: Arc::new(Mutex::new("hub-1".into())),
             serving: Mutex::new(None),
+            _reserved: reserved,
         };
-        let listener = TcpListener::bind(upstream.address).await.unwrap();
-        let upstream = Self { address: listener.local_addr().unwrap(), ..upstream };
-        upstream.serve(listener);
+        upstream.serve();
         upstream
     }
 
-    fn serve(&self, listener: TcpListener) {
+    fn serve(&self) {
+        let socket = reusable();
+        socket.bind(self.address).unwrap();
+        let listener = socket.listen(LISTEN_BACKLOG).unwrap();
         let (books, fault, instance) = (self.books.clone(), self.fault.clone(), self.instance.clone());
         let serving = tokio::spawn(async move {
             let mut connections = JoinSet::new();
@@ -139,7 +149,7 @@ impl Upstream {
     pub async fn come_back(&self) {
         self.set(Fault::None);
         if self.serving.lock().unwrap().is_none() {
-            self.serve(TcpListener::bind(self.address).await.unwrap());
+            self.serve();
         }
     }
 
@@ -204,6 +214,13 @@ impl Upstream {
     pub fn record(&self, path: &str) -> Option<Value> {
         self.books.lock().unwrap().records.get(path).map(|(_, body)| body.clone())
     }
+}
+
+/// A socket that may share its address with one that does not listen.
+fn reusable() -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket
 }
 
 async fn meet(
