@@ -1,7 +1,8 @@
 //! The rules of the edge relay: what becomes of a write that waits on this host's disk.
 //!
 //! - An envelope that was ever on the wire ends only after the upstream said what became of its key. Until then
-//!   it is unfinished and holds its order key. One whose caller waited and heard the upstream's own refusal is forgotten.
+//!   it is unfinished and holds its order key. One whose caller waited and heard the upstream's own refusal is forgotten,
+//!   unless the caller of a copy holds a receipt for it.
 //! - A 2xx is truth from any state; any other answer counts only under the lease the envelope was sent with.
 //! - The precondition an envelope is first sent with stays with it on every attempt.
 //! - An envelope that may have been sent is sent again only while the upstream surely remembers its key: young enough by

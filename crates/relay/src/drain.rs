@@ -283,7 +283,16 @@ async fn send(
             heard.settles.answer = Answer::Busy;
         }
     }
-    let mut heard = heard.settles;
+    settle(shared, envelopes, envelope, heard.settles).await
+}
+
+/// Applies what came back for an attempt, and what it says of the relay's credential and of the resource.
+pub(crate) async fn settle(
+    shared: &Shared,
+    envelopes: &Envelopes,
+    envelope: &Envelope,
+    mut heard: Heard,
+) -> Result<(), StorageError> {
     heard.now = shared.clock.now();
     let status = heard.response.status.unwrap_or_default();
     match (heard.answer, status) {
@@ -408,13 +417,18 @@ async fn listen(shared: &Shared, request: Request<Body>, envelope: &Envelope, re
         return;
     }
     let said = read(answer).await.unwrap_or_default();
-    heard.response.code = code(&said);
-    heard.answer = answer_of(status, heard.response.code.as_deref());
-    let named = heard.response.code.as_deref().unwrap_or_default();
-    heard.error = Some(format!("{status} {named}").trim_end().to_owned());
+    note_refusal(heard, status, &said);
     if key.is_barrier() {
         reply.in_the_way = versions::of_batch(key, &said);
     }
+}
+
+/// Notes what a refusal with this body means.
+pub(crate) fn note_refusal(heard: &mut Heard, status: u16, said: &[u8]) {
+    heard.response.code = code(said);
+    heard.answer = answer_of(status, heard.response.code.as_deref());
+    let named = heard.response.code.as_deref().unwrap_or_default();
+    heard.error = Some(format!("{status} {named}").trim_end().to_owned());
 }
 
 async fn read(answer: http::Response<hyper::body::Incoming>) -> Option<Bytes> {

@@ -2,11 +2,14 @@
 
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use model::limits;
 use tokio_util::sync::CancellationToken;
 use wire::relay::RELAY_HEADER;
 
@@ -25,6 +28,33 @@ where
     head::strip_hop(&mut parts.headers);
     parts.headers.insert(RELAY, FORWARDED);
     Response::from_parts(parts, Body::new(body))
+}
+
+/// Reads an answer before it is passed on. One that is too large passes unread.
+pub(crate) async fn read_first(answer: http::Response<Incoming>) -> (Response, Option<Bytes>) {
+    let (parts, mut body) = answer.into_parts();
+    let mut read = BytesMut::new();
+    let mut is_whole = false;
+    let reading = async {
+        while read.len() <= limits::RELAY_BATCH_ANSWER_BYTES_MAX {
+            match body.frame().await {
+                Some(Ok(frame)) => read.extend_from_slice(frame.data_ref().map_or(&[][..], |data| &data[..])),
+                Some(Err(_)) => return,
+                None => {
+                    is_whole = true;
+                    return;
+                }
+            }
+        }
+    };
+    // One that stalls passes as far as it came, with the rest behind it.
+    let _ = tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await;
+    let read = read.freeze();
+    if is_whole {
+        return (Response::from_parts(parts, Body::from(read.clone())), Some(read));
+    }
+    let rest = stream::once(std::future::ready(Ok(read))).chain(body.into_data_stream());
+    (Response::from_parts(parts, Body::from_stream(rest)), None)
 }
 
 /// The protocol a request wants to change to.

@@ -11,7 +11,8 @@
 //!
 //! Invariants
 //! - No credential is ever stored: not a header, not a field that looks like one, not in an error's text.
-//! - 202 is given after the envelope was synced to disk, and says that nothing was committed yet.
+//! - 202 is given after the envelope was synced to disk, and says that nothing was committed yet. What it was given for is
+//!   not forgotten before it is done.
 //! - Writes to one resource never overtake each other; one that cannot wait its turn is refused.
 //! - A body is altered nowhere: it passes, it is stored whole, or it is refused.
 //! - Nothing is replayed to an upstream that says to be another than the one it was stored for.

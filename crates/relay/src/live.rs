@@ -11,13 +11,13 @@ use futures_util::{StreamExt, stream};
 use http::header::{CONTENT_LENGTH, ETAG, EXPECT, HeaderMap, IF_MATCH, IF_UNMODIFIED_SINCE};
 use http_body_util::BodyExt;
 use mailbox::relay::{
-    Envelope, Envelopes, Heard, LeftVersion, NewEnvelope, Response as Kept, Source, Start, Stored,
+    Envelope, Envelopes, Forgetting, Heard, LeftVersion, NewEnvelope, Response as Kept, Source, Start, Stored,
 };
 use model::error::Malformed;
 use model::relay::{Answer, BreakerState, Outcome, Precondition, Status};
 use model::route_class::{OrderKey, Route, RouteClass};
 use model::secrets::{Allowed, looks_secret, scan_json};
-use model::{ErrorCode, LeaseToken, hub, limits};
+use model::{ErrorCode, hub, limits};
 use net::respond::Refusal;
 use sqlite::{StorageError, fault};
 use wire::hub::CREATED_HEADER;
@@ -27,7 +27,7 @@ use crate::board::Place;
 use crate::receipt::{self, Why};
 use crate::relay::{Lends, Shared};
 use crate::upstream::SendError;
-use crate::{forward, head, online, versions};
+use crate::{drain, forward, head, online, upstream, versions};
 
 /// A bug that proofs plant: a stored write is refused for want of room.
 const REFUSED_AND_STORED: &str = "relay.refused_and_stored";
@@ -430,7 +430,7 @@ async fn settle_live(
         Ok(answer) if !is_outage(answer.status().as_u16()) => {
             shared.upstream.heard_time(answer.headers());
             if !answer.status().is_success() {
-                return pass_refusal(shared, envelopes, &envelope, lease, answer).await;
+                return pass_refusal(shared, envelopes, &envelope, heard, answer).await;
             }
             heard.answer = Answer::Committed;
             heard.response = kept(&answer, answer.status().as_u16());
@@ -470,26 +470,50 @@ async fn settle_live(
     }
 }
 
-/// The caller hears the upstream's own answer, and nothing is kept of the write. Its key is not asked about: that would
-/// retire it, and what the upstream refused may come again under it.
+/// The caller hears the upstream's own answer, and nothing is kept of the write unless the caller of a copy holds a receipt
+/// for it. Its key is not asked about: that would retire it, and what the upstream refused may come again under it.
 async fn pass_refusal(
     shared: &Shared,
     envelopes: &Envelopes,
     envelope: &Envelope,
-    lease: LeaseToken,
+    heard: Heard,
     answer: http::Response<hyper::body::Incoming>,
 ) -> Response {
     if envelope.route_class == RouteClass::Replace && versions::is_clash(answer.status().as_u16()) {
         versions::clashed(shared, &envelope.order_key);
     }
-    match envelopes.forget_live(envelope.local_seq, lease).await {
-        Ok(true) => shared.board.leave(&envelope.order_key, envelope.body_bytes),
-        Ok(false) => {}
-        Err(error) => {
-            tracing::error!(%error, "a refused write could not be forgotten; it is sent again under its key")
+    let passed = match envelopes.forget_live(heard.local_seq, heard.lease).await {
+        Ok(Forgetting::Forgotten) => {
+            shared.board.leave(&envelope.order_key, envelope.body_bytes);
+            forward::answer(answer)
         }
-    }
+        Ok(Forgetting::Promised) => settle_promised(shared, envelopes, envelope, heard, answer).await,
+        Ok(Forgetting::LeaseLost) => forward::answer(answer),
+        Err(error) => {
+            tracing::error!(%error, "a refused write could not be forgotten; it is sent again under its key");
+            forward::answer(answer)
+        }
+    };
     shared.wake.notify_one();
+    passed
+}
+
+/// The caller of a copy holds a receipt for the write: what the upstream said does to it what it does to a replay.
+async fn settle_promised(
+    shared: &Shared,
+    envelopes: &Envelopes,
+    envelope: &Envelope,
+    mut heard: Heard,
+    answer: http::Response<hyper::body::Incoming>,
+) -> Response {
+    let status = answer.status().as_u16();
+    heard.response = kept(&answer, status);
+    heard.retry_after = upstream::retry_after(answer.headers());
+    let (answer, said) = forward::read_first(answer).await;
+    drain::note_refusal(&mut heard, status, said.as_deref().unwrap_or_default());
+    if let Err(error) = drain::settle(shared, envelopes, envelope, heard).await {
+        tracing::error!(%error, "a refusal could not be recorded; the write is sent again under its key");
+    }
     forward::answer(answer)
 }
 
@@ -504,7 +528,7 @@ async fn changed(
         let left = versions::changed(shared, key, path, answer.headers(), None);
         return (forward::answer(answer), left);
     }
-    let (answer, batch) = versions::read_batch(answer).await;
+    let (answer, batch) = forward::read_first(answer).await;
     let left = versions::changed(shared, key, path, answer.headers(), batch.as_deref());
     (forward::answer(answer), left)
 }

@@ -7,13 +7,8 @@
 //! - A batch changes many resources: the versions its answer names are theirs, and without them all of its kind are
 //!   unknown.
 
-use axum::body::Body;
-use bytes::{Bytes, BytesMut};
-use futures_util::{StreamExt, stream};
 use http::header::ETAG;
-use http::{HeaderMap, HeaderValue, Response};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use http::{HeaderMap, HeaderValue};
 use mailbox::relay::LeftVersion;
 use model::route_class::{NormalPath, OrderKey};
 use model::{Timestamp, limits};
@@ -108,33 +103,6 @@ pub(crate) fn of_batch(resource: &OrderKey, said: &[u8]) -> Vec<LeftVersion> {
 /// Whether an answer speaks of a version that is not there any more.
 pub(crate) const fn is_clash(status: u16) -> bool {
     matches!(status, 409 | 412)
-}
-
-/// Reads the answer to a batch before it is passed on: the next write rests on it. One that is too large passes unread.
-pub(crate) async fn read_batch(answer: Response<Incoming>) -> (Response<Body>, Option<Bytes>) {
-    let (parts, mut body) = answer.into_parts();
-    let mut read = BytesMut::new();
-    let mut is_whole = false;
-    let reading = async {
-        while read.len() <= limits::RELAY_BATCH_ANSWER_BYTES_MAX {
-            match body.frame().await {
-                Some(Ok(frame)) => read.extend_from_slice(frame.data_ref().map_or(&[][..], |data| &data[..])),
-                Some(Err(_)) => return,
-                None => {
-                    is_whole = true;
-                    return;
-                }
-            }
-        }
-    };
-    // One that stalls passes as far as it came, with the rest behind it.
-    let _ = tokio::time::timeout(limits::RELAY_PROBE_TIMEOUT, reading).await;
-    let read = read.freeze();
-    if is_whole {
-        return (Response::from_parts(parts, Body::from(read.clone())), Some(read));
-    }
-    let rest = stream::once(std::future::ready(Ok(read))).chain(body.into_data_stream());
-    (Response::from_parts(parts, Body::from_stream(rest)), None)
 }
 
 fn changed_at(headers: &HeaderMap) -> Option<Timestamp> {

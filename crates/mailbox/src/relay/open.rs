@@ -9,6 +9,7 @@ use model::{Entropy, Timestamp, limits};
 use rusqlite::{OptionalExtension, named_params};
 use sqlite::{Bounds, Db, Freed, Migration, Options, Schema, StorageError};
 
+use super::attempts::LiveAttempts;
 use super::sql;
 use super::store::{self, Stores};
 use crate::salvage::quick_condition;
@@ -34,6 +35,7 @@ pub struct Envelopes {
     pub(crate) db: Db,
     pub(super) entropy: Arc<dyn Entropy>,
     pub(super) stores: Arc<Stores>,
+    pub(super) live: Arc<LiveAttempts>,
 }
 
 /// A damaged file and where it is kept now.
@@ -57,7 +59,9 @@ impl Envelopes {
 
     /// A relay's file opened by the caller with [`Envelopes::options`].
     pub fn over(db: Db, entropy: Arc<dyn Entropy>, now: Timestamp) -> Result<Self, OpenError> {
-        let envelopes = Self { db, entropy, stores: Arc::new(store::stores()) };
+        let live = Arc::new(LiveAttempts::default());
+        let stores = Arc::new(store::stores(Arc::clone(&live)));
+        let envelopes = Self { db, entropy, stores, live };
         envelopes.db.write_blocking("relay.recover", move |conn| {
             conn.prepare_cached(sql::RECOVER)?.execute(named_params! {":now": now.as_micros()})?;
             Ok::<_, StorageError>(())

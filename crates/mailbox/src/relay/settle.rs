@@ -1,5 +1,6 @@
 //! What came back for an attempt, or for a question about a key.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::relay::{Answer, Ending, Fenced, Move, Outcome, Precondition, Status, conclude, delay, settle};
@@ -57,6 +58,17 @@ pub struct Settled {
     pub did: Move,
 }
 
+/// What became of a live write that was to be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgetting {
+    /// Nothing is left of it.
+    Forgotten,
+    /// It is kept, and its attempt is still to be settled: a copy came meanwhile, and its caller holds a receipt.
+    Promised,
+    /// It is kept: its attempt had lost its lease.
+    LeaseLost,
+}
+
 /// How an envelope ends.
 pub(super) struct End {
     pub(super) seq: u64,
@@ -79,7 +91,10 @@ impl End {
 impl Envelopes {
     /// Applies an answer. Nothing when the envelope is not there any more.
     pub async fn settle(&self, heard: Heard) -> Result<Option<Settled>, StorageError> {
-        self.db.write_checked("relay.settle", move |conn| Ok(apply(conn, &heard)?)).await
+        let lease = heard.lease;
+        let settled = self.db.write_checked("relay.settle", move |conn| Ok(apply(conn, &heard)?)).await;
+        self.live.end(lease);
+        settled
     }
 
     /// Applies the upstream's word on the key of an envelope that waits to end.
@@ -104,18 +119,28 @@ impl Envelopes {
             .await
     }
 
-    /// Forgets a write whose caller waited and heard the upstream's own refusal; false when the lease was lost.
-    pub async fn forget_live(&self, local_seq: u64, lease: LeaseToken) -> Result<bool, StorageError> {
-        self.db
+    /// Forgets a live write whose caller waited and heard the upstream's own refusal, unless somebody else rests on it.
+    pub async fn forget_live(&self, local_seq: u64, lease: LeaseToken) -> Result<Forgetting, StorageError> {
+        let live = Arc::clone(&self.live);
+        let forgetting = self
+            .db
             .write("relay.forget_live", move |conn| {
-                let asked = named_params! {":seq": local_seq, ":lease": Sql(&lease)};
-                let forgotten = conn.prepare_cached(sql::FORGET_LIVE)?.execute(asked)? == 1;
-                if forgotten {
-                    conn.prepare_cached(sql::FORGET_BODY)?.execute(named_params! {":seq": local_seq})?;
+                if !live.may_be_forgotten(lease) {
+                    return Ok(Forgetting::Promised);
                 }
-                Ok(forgotten)
+                let asked = named_params! {":seq": local_seq, ":lease": Sql(&lease)};
+                if conn.prepare_cached(sql::FORGET_LIVE)?.execute(asked)? == 0 {
+                    return Ok(Forgetting::LeaseLost);
+                }
+                conn.prepare_cached(sql::FORGET_BODY)?.execute(named_params! {":seq": local_seq})?;
+                Ok(Forgetting::Forgotten)
             })
-            .await
+            .await;
+        match forgetting {
+            Ok(Forgetting::Promised) => {}
+            Ok(Forgetting::Forgotten | Forgetting::LeaseLost) | Err(_) => self.live.end(lease),
+        }
+        forgetting
     }
 
     /// Gives a claim back as it was, to be tried again after `pause`.

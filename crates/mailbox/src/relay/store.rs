@@ -8,6 +8,7 @@ use model::{Fingerprint, LeaseToken, RowId, Timestamp, limits};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params, params};
 use sqlite::{Gathering, StorageError};
 
+use super::attempts::LiveAttempts;
 use super::row::{Envelope, Response, Source};
 use super::{Envelopes, sort, sql};
 use crate::column::{Sql, get};
@@ -73,15 +74,27 @@ pub enum Stored {
 /// Callers that come together are one job.
 pub(super) type Stores = Gathering<Arc<Insert>, Put, StorageError>;
 
-pub(super) fn stores() -> Stores {
-    Gathering::new("relay.store", |conn, asked: &[Arc<Insert>]| {
+pub(super) fn stores(live: Arc<LiveAttempts>) -> Stores {
+    Gathering::new("relay.store", move |conn, asked: &[Arc<Insert>]| {
         let mut door = Door::open(conn)?;
-        Ok(asked.iter().map(|row| door.store(row)).collect::<rusqlite::Result<_>>()?)
+        let put = |row: &Arc<Insert>| {
+            let put = door.store(row)?;
+            // Its caller gets a receipt: in this very job, so that the write is not forgotten in between.
+            if let Put::Known(known) = &put
+                && row.asks_for(known)
+                && let Some(lease) = known.lease
+            {
+                live.promise(lease);
+            }
+            Ok(put)
+        };
+        Ok(asked.iter().map(put).collect::<rusqlite::Result<_>>()?)
     })
 }
 
 impl Envelopes {
-    /// Stores a write. The answer comes after its commit was synced.
+    /// Stores a write. The answer comes after its commit was synced. A live one ends with [`Envelopes::settle`] or
+    /// [`Envelopes::forget_live`].
     pub async fn store(
         &self,
         new: NewEnvelope,
@@ -91,10 +104,17 @@ impl Envelopes {
         let id = RowId::mint(now, &*self.entropy);
         let lease = (start == Start::Live).then(|| LeaseToken::mint(now, &*self.entropy));
         let row = Arc::new(Insert::of(new, id, lease, now));
-        match self.db.write_gathered(&self.stores, Arc::clone(&row)).await? {
+        if let Some(lease) = lease {
+            self.live.begin(lease);
+        }
+        let put = self.db.write_gathered(&self.stores, Arc::clone(&row)).await;
+        if let (Some(lease), Ok(Put::Known(_)) | Err(_)) = (lease, &put) {
+            self.live.end(lease);
+        }
+        match put? {
             Put::New(placed) => Ok(Stored::New(Box::new(Arc::unwrap_or_clone(row).placed(placed)))),
             Put::Known(envelope) => {
-                let matches = envelope.fingerprint == row.envelope.fingerprint;
+                let matches = row.asks_for(&envelope);
                 Ok(Stored::Known { envelope, matches })
             }
         }
@@ -179,6 +199,11 @@ impl Insert {
             body_bytes: new.body.len() as u64,
         };
         Self { envelope, chains: new.chains, named, succeeds: None, body: new.body, base: new.base }
+    }
+
+    /// Whether it asks for the same as one that is stored.
+    fn asks_for(&self, known: &Envelope) -> bool {
+        self.envelope.fingerprint == known.fingerprint
     }
 
     /// The body that stands in its row.

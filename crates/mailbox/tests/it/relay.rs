@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailbox::relay::{
-    Ahead, Bodies, Claims, Envelope, Envelopes, Heard, NewEnvelope, OperateError, RELAY_SCHEMA, Response,
-    Source, Start, Stored, Successor, Taken, Task, Withdrawn,
+    Ahead, Bodies, Claims, Envelope, Envelopes, Forgetting, Heard, NewEnvelope, OperateError, RELAY_SCHEMA,
+    Response, Source, Start, Stored, Successor, Taken, Task, Withdrawn,
 };
 use model::relay::{Answer, Ending, Fenced, Moment, Outcome, Precondition, Status};
 use model::route_class::{OrderKey, RouteClass};
-use model::{Fingerprint, OsEntropy, Timestamp, limits};
+use model::{Fingerprint, LeaseToken, OsEntropy, Timestamp, limits};
 
 struct Stage {
     envelopes: Envelopes,
@@ -47,18 +47,8 @@ impl Stage {
     }
 
     async fn answer(&self, taken: &Taken, answer: Answer, etag: Option<&str>) -> Envelope {
-        let heard = Heard {
-            local_seq: taken.envelope.local_seq,
-            lease: taken.lease,
-            outcome_before: taken.envelope.outcome,
-            answer,
-            response: Response { etag: etag.map(str::to_owned), ..Response::default() },
-            left: Vec::new(),
-            error: None,
-            retry_after: None,
-            random: 0,
-            now: NOW,
-        };
+        let response = Response { etag: etag.map(str::to_owned), ..Response::default() };
+        let heard = Heard { response, ..heard(&taken.envelope, taken.lease, answer) };
         self.envelopes.settle(heard).await.unwrap().unwrap().envelope
     }
 
@@ -69,6 +59,21 @@ impl Stage {
 
     async fn now(&self, envelope: &Envelope) -> Envelope {
         self.envelopes.find(envelope.envelope_id).await.unwrap().unwrap()
+    }
+}
+
+fn heard(envelope: &Envelope, lease: LeaseToken, answer: Answer) -> Heard {
+    Heard {
+        local_seq: envelope.local_seq,
+        lease,
+        outcome_before: envelope.outcome,
+        answer,
+        response: Response::default(),
+        left: Vec::new(),
+        error: None,
+        retry_after: None,
+        random: 0,
+        now: NOW,
     }
 }
 
@@ -384,6 +389,55 @@ async fn a_key_is_stored_once_and_the_same_words_are_recognised() {
             panic!("the key is known")
         };
         assert_eq!(matches, same);
+    }
+}
+
+#[tokio::test]
+async fn a_live_write_is_forgotten_unless_a_copy_was_recognised_while_it_was_under_way() {
+    let relay = Stage::open();
+    let copy = |key, words| NewEnvelope {
+        fingerprint: Fingerprint::from_bytes([words; 32]),
+        ..new(key, "task:2", RouteClass::Append)
+    };
+    for (key, words, start, expected) in [
+        ("live copy", 7, Start::Live, Forgetting::Promised),
+        ("waiting copy", 7, Start::Waiting, Forgetting::Promised),
+        ("other words", 8, Start::Live, Forgetting::Forgotten),
+        ("other words wait", 8, Start::Waiting, Forgetting::Forgotten),
+    ] {
+        let write = relay.store(key, "task:1", RouteClass::Append, Start::Live).await;
+        let stored = relay.envelopes.store(copy(key, words), start, NOW).await.unwrap();
+        assert!(matches!(stored, Stored::Known { matches, .. } if matches == (words == 7)), "{key}");
+        let lease = write.lease.unwrap();
+        assert_eq!(relay.envelopes.forget_live(write.local_seq, lease).await.unwrap(), expected, "{key}");
+        let left = relay.envelopes.find(write.envelope_id).await.unwrap().map(|row| row.status);
+        let kept = (expected == Forgetting::Promised).then_some(Status::Inflight);
+        assert_eq!(left, kept, "{key}");
+        if kept.is_some() {
+            let refused = heard(&write, lease, Answer::Refused);
+            let settled = relay.envelopes.settle(refused).await.unwrap().unwrap().envelope;
+            assert_eq!((settled.status, settled.ending), (Status::Queued, Some(Ending::Rejected)), "{key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_comes_while_its_write_is_being_forgotten_is_new_or_keeps_it() {
+    let relay = Stage::open();
+    for round in 0..64 {
+        let key = format!("k{round}");
+        let write = relay.store(&key, "task:1", RouteClass::Append, Start::Live).await;
+        let copied = relay.envelopes.store(new(&key, "task:1", RouteClass::Append), Start::Waiting, NOW);
+        let forgotten = relay.envelopes.forget_live(write.local_seq, write.lease.unwrap());
+        let (copied, forgotten) = if round % 2 == 0 {
+            tokio::join!(copied, forgotten)
+        } else {
+            let (forgotten, copied) = tokio::join!(forgotten, copied);
+            (copied, forgotten)
+        };
+        let is_new = matches!(copied.unwrap(), Stored::New(_));
+        let expected = if is_new { Forgetting::Forgotten } else { Forgetting::Promised };
+        assert_eq!(forgotten.unwrap(), expected, "{key}");
     }
 }
 

@@ -159,6 +159,77 @@ async fn what_the_upstream_refused_while_its_caller_waited_may_come_again_under_
     }
 }
 
+/// A write under way at the upstream, which judges it under `fault` once a copy with this body was answered: what the
+/// write's caller and the copy's caller heard.
+async fn copied_while_under_way(stage: &Stage, body: &str, copy: &str, fault: Fault) -> (Told, Told) {
+    stage.upstream.set(Fault::LateWrites);
+    let copied = async {
+        stage.until("k", "inflight").await;
+        // Of another session, so that it need not wait for its turn behind the write.
+        let headers = [("idempotency-key", "k"), ("statehub-session", "other")];
+        let told = stage.call(Method::POST, "/progress/", &headers, copy).await;
+        stage.upstream.judge_write(fault);
+        told
+    };
+    tokio::join!(stage.post("/progress/", "k", body), copied)
+}
+
+async fn patient() -> Stage {
+    Stage::with(|config| config.answer_timeout = limits::RELAY_ANSWER_TIMEOUT).await
+}
+
+#[tokio::test]
+async fn a_receipt_that_a_copy_got_while_the_write_was_under_way_outlives_the_upstreams_refusal() {
+    let (valid, invalid) = (r#"{"n":"mine"}"#, r#"{"invalid":true}"#);
+    for (body, taken, fault, status, ends) in [
+        (invalid, false, Fault::None, 422, "rejected"),
+        (valid, true, Fault::None, 409, "conflict"),
+        (valid, false, Fault::Status(429), 429, "done"),
+    ] {
+        let stage = patient().await;
+        if taken {
+            stage.upstream.direct("POST", "/progress/", "k", &json!({"n": "theirs"}));
+        }
+        let (told, copy) = copied_while_under_way(&stage, body, body, fault).await;
+        assert_eq!((told.status, told.header("statehub-relay")), (status, "forwarded"), "{told:?}");
+        assert_eq!((copy.status, copy.header("statehub-relay")), (202, "queued"), "{copy:?}");
+        stage.upstream.set(Fault::None);
+        stage.drained().await;
+        let found = explained(&stage, "k").await;
+        let (verdict, id) = (&found["verdict"], &found["envelope"]["envelope_id"]);
+        assert_eq!((verdict, id), (&json!(ends), &copy.body["envelope_id"]), "after a {status}: {found}");
+        let standing = stage.status().await;
+        assert_eq!((&standing[ends], &standing["queued"]), (&json!(1), &json!(0)), "after a {status}");
+        let applied = usize::from(taken || ends == "done");
+        assert_eq!(stage.upstream.applied("k"), applied, "after a {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_a_copy_got_holds_also_when_the_upstream_refuses_the_relays_credential() {
+    let stage = patient().await;
+    let body = r#"{"n":1}"#;
+    let (told, copy) = copied_while_under_way(&stage, body, body, Fault::Status(401)).await;
+    assert_eq!((told.status, copy.status), (401, 202));
+    let row = stage.until("k", "queued").await;
+    assert_eq!(row["envelope_id"], copy.body["envelope_id"]);
+    assert!(stage.status().await["paused"].is_string(), "as after a replay that was refused so");
+    stage.upstream.set(Fault::None);
+    stage.drained().await;
+    stage.until("k", "done").await;
+}
+
+#[tokio::test]
+async fn another_request_under_the_key_of_a_write_under_way_keeps_nothing_of_the_write() {
+    let stage = patient().await;
+    let (told, other) =
+        copied_while_under_way(&stage, r#"{"invalid":true}"#, r#"{"n":1}"#, Fault::None).await;
+    assert_eq!((told.status, other.status, other.code()), (422, 409, "idempotency_key_reused"));
+    assert_eq!(stage.drained().await["queued"], 0);
+    assert_eq!(stage.envelope("k").await, None, "nobody holds a receipt for it");
+    assert_eq!(stage.post("/progress/", "k", r#"{"n":1}"#).await.status, 201);
+}
+
 #[tokio::test]
 async fn the_exact_duplicate_gets_its_answer_while_a_conflict_over_its_key_is_kept() {
     let stage = Stage::open().await;

@@ -43,6 +43,8 @@ pub enum Fault {
     Slow(Duration),
     /// Reads are taken, and answered with what they saw when [`Upstream::answer_reads`] says so.
     LateReads,
+    /// Writes are taken, and judged when [`Upstream::judge_write`] says so.
+    LateWrites,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +89,7 @@ pub struct Books {
     held: Vec<Letter>,
     pub seen: Vec<Letter>,
     late_reads: Arc<Notify>,
+    late_writes: Arc<Notify>,
 }
 
 pub struct Upstream {
@@ -171,6 +174,12 @@ impl Upstream {
     /// Answers the read that waits.
     pub fn answer_reads(&self) {
         self.books.lock().unwrap().late_reads.notify_one();
+    }
+
+    /// Judges the write that waits, under `fault`.
+    pub fn judge_write(&self, fault: Fault) {
+        self.set(fault);
+        self.books.lock().unwrap().late_writes.notify_one();
     }
 
     /// Somebody else writes.
@@ -260,6 +269,10 @@ async fn meet(
         return Ok(fence(&mut books.lock().unwrap(), key, created_at));
     }
     let cut = || Err(std::io::ErrorKind::ConnectionReset.into());
+    if *fault.lock().unwrap() == Fault::LateWrites && copy.method != "GET" {
+        let judged = Arc::clone(&books.lock().unwrap().late_writes);
+        judged.notified().await;
+    }
     let now = *fault.lock().unwrap();
     match now {
         Fault::None => {}
@@ -294,7 +307,7 @@ async fn meet(
             answered.notified().await;
             return Ok(answer(said.0, said.1, &said.2));
         }
-        Fault::LateReads => {}
+        Fault::LateReads | Fault::LateWrites => {}
     }
     let (status, version, said) = apply(&mut books.lock().unwrap(), &copy);
     let mut answer = answer(status, version, &said);
