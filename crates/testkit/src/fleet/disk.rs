@@ -17,7 +17,7 @@ use crate::bin::{Binary, Home, Options, Product};
 use crate::port;
 use crate::seeded::Seeded;
 use crate::stopwatch::Stopwatch;
-use asking::{AskedRequest, CallerAnswer, ProductDoors};
+use asking::{AskedRequest, CallerAnswer, CallerRequest, ProductDoors};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steering::{HomeFile, StrikeError, StrikePlan, SystemCall, SystemCallShim};
@@ -164,6 +164,12 @@ pub fn run(plan: &Plan) -> Result<Outcome, FleetError> {
     Ok(run.outcome)
 }
 
+/// Whether a call of this request was not refused in words that deny its storage.
+fn may_be_stored(asked: &[AskedRequest], request: &CallerRequest) -> bool {
+    let mut calls = asked.iter().filter(|asked| asked.request == *request);
+    calls.any(|asked| !matches!(asked.said, CallerAnswer::Denied(_)))
+}
+
 fn start<'home>(home: &'home Home, options: &Options) -> Result<Product<'home>, FleetError> {
     Product::up(home, options).map_err(|error| FleetError::Unreadable {
         asked: "the product's start".to_owned(),
@@ -258,9 +264,12 @@ impl CampaignRun {
     }
 
     fn judge(&mut self, doors: &mut ProductDoors) -> Result<(), FleetError> {
-        for AskedRequest { request, said, aim } in std::mem::take(&mut self.asked) {
-            let is_there = doors.holds(&request)?;
+        let asked = std::mem::take(&mut self.asked);
+        for AskedRequest { request, said, aim } in &asked {
+            let is_there = doors.holds(request)?;
             match said {
+                // What one life refused, the next may have been asked again.
+                CallerAnswer::Denied(_) if may_be_stored(&asked, request) => self.outcome.unknown += 1,
                 CallerAnswer::Stored => {
                     self.outcome.acknowledged += 1;
                     if !is_there {
