@@ -192,14 +192,14 @@ pub enum OpenError {
     /// Another process kept the log's index open while the one before this ended in the middle of a copy. Of the pages
     /// that the index counts as copied some may have failed to reach the disk, and they would not be copied again.
     #[error(
-        "{}: {} kept the file open when an earlier process ended, so what that one had copied is not known to be durable; end it and start again",
+        "{}: when an earlier process ended in the middle of a copy, {} kept the file open, so the copied part may not be on the disk; end that program and start again",
         .path.display(),
-        .holders.iter().map(LogReader::to_string).collect::<Vec<_>>().join(", ")
+        names_of(.holders)
     )]
     IndexKept {
         /// The file.
         path: Arc<Path>,
-        /// The processes that have it open.
+        /// The processes that have it open, as far as the system tells.
         holders: Vec<LogReader>,
     },
     /// SQLite kept another setting than the one asked for.
@@ -250,6 +250,13 @@ pub enum OpenError {
         /// SQLite's error.
         source: rusqlite::Error,
     },
+}
+
+fn names_of(holders: &[LogReader]) -> String {
+    match holders {
+        [] => "another process".to_owned(),
+        holders => holders.iter().map(LogReader::to_string).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// What a storage error at `COMMIT`, or in a checkpoint, means for the writer.

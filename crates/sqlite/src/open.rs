@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::wal::CheckpointMode;
@@ -11,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::checkpoint::copy;
 use crate::log_index::LogIndex;
 use crate::log_readers::{self, LogReader};
+use crate::wait::now;
 use crate::{Bounds, Freed, OpenError, Options, StorageError, folder, migrate};
 
 /// 3.51.3 fixed a corruption of the log that a checkpoint beside a writer could cause.
@@ -59,8 +61,29 @@ enum Role {
     Reader,
 }
 
+/// Between two tries to open a file whose half copied log another process keeps.
+const KEPT_INDEX_PAUSE: Duration = Duration::from_millis(250);
+
 /// Opens or makes the file. What is refused is refused before anything is written.
 pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
+    let begun_at = now();
+    let mut is_told = false;
+    loop {
+        match open_once(options) {
+            Err(error @ OpenError::IndexKept { .. })
+                if begun_at.elapsed() < options.bounds.kept_index_wait_max =>
+            {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!(%error, "waiting for a moment for that program to end");
+                }
+                std::thread::park_timeout(KEPT_INDEX_PAUSE);
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn open_once(options: &Options) -> Result<Opened, OpenError> {
     require_version()?;
     let path: Arc<Path> = options.path.as_path().into();
     folder::make(&path)?;
@@ -195,13 +218,13 @@ fn set(conn: &Connection, pragma: &str, value: &str) -> rusqlite::Result<()> {
 
 /// The word "wal" is what SQLite intends; pages in a log are what it does.
 ///
-/// The first connection makes the log's index anew and copies the whole log, unless another process has kept the index.
-/// Then SQLite goes on behind the pages that the index counts as copied. A log that was copied to its end was synced.
+/// The first connection makes the log's index anew, with nothing counted as copied, unless another process has kept it.
+/// Then SQLite goes on behind the pages that the index counts. A log that was copied to its end was synced.
 fn require_log(conn: &Connection, path: &Arc<Path>, holders: Vec<LogReader>) -> Result<(), OpenError> {
     let (pages, copied) = conn
         .wal_checkpoint_v2(Some(rusqlite::MAIN_DB), CheckpointMode::NOOP)
         .map_err(|source| OpenError::of(Arc::clone(path), source))?;
-    if !holders.is_empty() && (1..pages).contains(&copied) {
+    if (1..pages).contains(&copied) {
         return Err(OpenError::IndexKept { path: Arc::clone(path), holders });
     }
     if pages >= 0 {

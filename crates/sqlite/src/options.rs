@@ -70,6 +70,9 @@ pub struct Bounds {
     pub read_max: Duration,
     /// How long SQLite waits for another process's lock.
     pub busy_wait: Duration,
+    /// How long an opening waits for a process that keeps a half copied log, such as a backup under way. A supervisor
+    /// that starts this one again and again shall not give up before it ends.
+    pub kept_index_wait_max: Duration,
     /// The second connection copies the log into the file each time it has grown by this much. A longer step syncs more
     /// at once, in the way of the commits beside it; a shorter one copies pages that change all the time more often.
     pub checkpoint_step_pages: u32,
@@ -139,6 +142,7 @@ impl Default for Bounds {
             read_queue_max: 1024,
             read_max: Duration::from_secs(2),
             busy_wait: Duration::from_secs(5),
+            kept_index_wait_max: Duration::from_secs(60),
             checkpoint_step_pages: 600,
             wal_budget_pages: 8_000,
             wal_pages_max: 12_000,

@@ -26,6 +26,7 @@ const BOUNDS: Bounds = Bounds {
     readers_here: 0,
     read_queue_max: 64,
     read_max: std::time::Duration::from_secs(2),
+    kept_index_wait_max: std::time::Duration::ZERO,
     busy_wait: std::time::Duration::from_millis(20),
     checkpoint_step_pages: 20,
     wal_budget_pages: 60,
@@ -206,15 +207,21 @@ fn a_file_whose_half_copied_log_another_process_kept_over_a_crash_is_refused_unt
         copy.wal_checkpoint_v2(None::<&str>, sqlite::rusqlite::wal::CheckpointMode::PASSIVE).unwrap();
     assert!(0 < copied.1 && copied.1 < copied.0, "{copied:?}");
     drop(copy);
-    let refused = Db::open(options(&folder)).err();
+    let at_once = Bounds { kept_index_wait_max: std::time::Duration::ZERO, ..Bounds::default() };
+    let refused = Db::open(options(&folder).bounds(at_once)).err();
     if cfg!(target_os = "linux") {
         let refused = refused.expect("the file is refused");
         assert!(matches!(&refused, sqlite::OpenError::IndexKept { .. }), "{refused:?}");
         assert!(refused.to_string().contains(&format!("(process {})", reader.id())), "{refused}");
     }
+    // An opening that may wait for it does.
+    let waiting = std::thread::spawn({
+        let options = options(&folder);
+        move || Db::open(options).map(|db| words(&db))
+    });
     drop(reader.stdin.take());
     reader.wait().unwrap();
-    assert_eq!(words(&crate::setup::open(&folder)), stored);
+    assert_eq!(waiting.join().unwrap().unwrap(), stored);
 }
 
 /// Names the file that the test below reads when it runs as a process of its own.
