@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use ledger::ClockLook;
 
-use model::limits;
+use model::ageing::ForgottenRecord;
+use model::{Timestamp, limits};
 use tokio::time::Instant;
 
 use crate::audit::Event;
@@ -25,6 +26,25 @@ pub(crate) fn tell_ahead(shared: &Shared, look: &ClockLook) {
         Event::ClockAhead { by }.record();
     }
     shared.problems.note(ProblemKind::ClockAhead, ahead(look.ahead));
+    let forgotten = shared.ledger.forgotten_upto(look.wall).record;
+    shared.problems.note(ProblemKind::ForgottenAhead, forgotten_ahead(&forgotten, look.wall));
+}
+
+fn forgotten_ahead(forgotten: &ForgottenRecord, now: Timestamp) -> Option<String> {
+    let (ids, keys) = (forgotten.ids_begun_at, forgotten.keys_begun_at);
+    let refused = match (ids > now, keys > now) {
+        (false, false) => return None,
+        (true, false) => format!("messages first tried before {ids} are refused with send_deadline_passed"),
+        (false, true) => format!("hub writes made before {keys} are refused with idempotency_key_expired"),
+        (true, true) => format!(
+            "messages first tried before {ids} are refused with send_deadline_passed, and hub writes made before {keys} with \
+             idempotency_key_expired"
+        ),
+    };
+    Some(format!(
+        "the store's date lay ahead for so long that ids of that span were forgotten, and was set back since: {refused}. It ends \
+         by itself; a restored backup from before that date, where there is one, ends it now"
+    ))
 }
 
 fn ahead(ahead: Duration) -> Option<String> {
@@ -65,5 +85,32 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
             }
             () = shared.stop.cancelled() => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forgotten_under_a_date_that_lay_ahead_is_told_until_the_clock_passes_it() {
+        let at = |second: i64| Timestamp::from_micros(1_800_000_000_000_000 + second * 1_000_000);
+        let record = |ids, keys| ForgottenRecord {
+            ids_begun_at: at(ids),
+            keys_begun_at: at(keys),
+            ..ForgottenRecord::EMPTY
+        };
+        for (ids, keys, told) in [
+            (10, 10, [false, false]),
+            (11, 10, [true, false]),
+            (10, 11, [false, true]),
+            (12, 11, [true, true]),
+        ] {
+            let message = forgotten_ahead(&record(ids, keys), at(10)).unwrap_or_default();
+            let codes = ["send_deadline_passed", "idempotency_key_expired"];
+            assert_eq!(codes.map(|code| message.contains(code)), told, "{message}");
+            assert!(!told[0] || message.contains(&at(ids).to_string()), "{message}");
+        }
+        assert_eq!(forgotten_ahead(&ForgottenRecord::EMPTY, at(0)), None);
     }
 }

@@ -12,6 +12,8 @@ pub(crate) enum ProblemKind {
     BooksContradict,
     /// The store's clock stands ahead of the time that was seen to pass.
     ClockAhead,
+    /// Ids were forgotten under a date that lay ahead and was set right.
+    ForgottenAhead,
     /// The store's settings do not keep what is acknowledged.
     StoreNotDurable,
 }
@@ -27,6 +29,7 @@ impl ProblemKind {
         match self {
             ProblemKind::BooksContradict => "books_contradict",
             ProblemKind::ClockAhead => "clock_ahead",
+            ProblemKind::ForgottenAhead => "forgotten_ahead",
             ProblemKind::StoreNotDurable => "store_not_durable",
         }
     }
