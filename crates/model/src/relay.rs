@@ -6,7 +6,8 @@
 //! - A 2xx is truth from any state; any other answer counts only under the lease the envelope was sent with.
 //! - The precondition an envelope is first sent with stays with it on every attempt.
 //! - An envelope that may have been sent is sent again only while the upstream surely remembers its key: young enough by
-//!   this host's date and by the upstream's time. One that never left has no record there to be forgotten.
+//!   this host's date and by the upstream's time. One that never left has no record there to be forgotten. In a file that
+//!   is an older copy, nothing that waits is known to have never left.
 
 mod breaker;
 mod explain;

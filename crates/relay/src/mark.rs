@@ -2,6 +2,8 @@
 //!
 //! - The file counts up at each start and while writes are stored, first in itself and then in the mark: the mark is never
 //!   ahead of its own file.
+//! - A write that waits in an older copy may have been sent since, and is marked so together with the note: it is sent again
+//!   under its key, and once that may be forgotten, the upstream is asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +47,7 @@ impl OutboxWentBack {
         let Self { noticed_at, ends_at, .. } = self;
         format!(
             "the outbox went back to an older copy: writes taken between {ends_at} and {noticed_at} that had not left are \
-             gone, and writes that ended since are sent again under their keys"
+             gone; those that wait now may have been sent since, and go again under their keys"
         )
     }
 }
@@ -71,7 +73,7 @@ pub(crate) async fn compare(
             let went_back = OutboxWentBack { noticed_at: now, ends_at: counted_at, marked_at };
             tracing::error!("{}", went_back.sentence());
             let text = [now, counted_at, marked_at].map(|at| at.as_micros().to_string()).join(" ");
-            envelopes.keep_fact(WENT_BACK, Some(text)).await?;
+            envelopes.note_went_back(WENT_BACK, text).await?;
             last = Some(went_back);
         }
     }

@@ -129,6 +129,17 @@ impl Envelopes {
             .await
     }
 
+    /// Keeps the fact that the file is an older copy than it was. Of what waits in it nothing is known to have never left.
+    pub async fn note_went_back(&self, name: &'static str, value: String) -> Result<(), StorageError> {
+        self.db
+            .write("relay.note_went_back", move |conn| {
+                conn.prepare_cached(sql::META_PUT)?.execute(named_params! {":k": name, ":v": value})?;
+                conn.prepare_cached(sql::WENT_BACK)?.execute([])?;
+                Ok(())
+            })
+            .await
+    }
+
     /// Finishes what is waiting and closes the file.
     pub async fn close(self) {
         self.db.close().await;

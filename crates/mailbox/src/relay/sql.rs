@@ -55,6 +55,7 @@ statements! {
     TRIM "trim"
     UNCLAIM "unclaim"
     WANT_END "want_end"
+    WENT_BACK "went_back"
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailbox::relay::{
-    Ahead, Bodies, Claims, Envelope, Envelopes, Forgetting, Heard, NewEnvelope, OperateError, RELAY_SCHEMA,
-    Response, Source, Start, Stored, Successor, Taken, Task, Withdrawn,
+    Ahead, Bodies, Claims, Envelope, Envelopes, Forgetting, Heard, LeftVersion, NewEnvelope, OperateError,
+    RELAY_SCHEMA, Response, Source, Start, Stored, Successor, Taken, Task, Withdrawn,
 };
 use model::relay::{Answer, Ending, Fenced, Moment, Outcome, Precondition, Status};
 use model::route_class::{OrderKey, RouteClass};
@@ -282,6 +282,42 @@ async fn a_chain_goes_on_from_the_tag_its_predecessor_left() {
     relay.conclude(&asking[0], Fenced::Retired).await;
     let third = relay.claim(NOW).await;
     assert_eq!(condition(&third[0]), Precondition::UnmodifiedSince(NOW), "its own, never none");
+}
+
+#[tokio::test]
+async fn what_waits_in_a_file_that_went_back_may_have_been_sent_and_its_condition_still_follows() {
+    let relay = Stage::open();
+    let tried = relay.store("tried", "workplan:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("a", "task:1", RouteClass::Replace, Start::Waiting).await;
+    relay.store("all", "task:*", RouteClass::Replace, Start::Waiting).await;
+    let last = relay.store("b", "task:1", RouteClass::Replace, Start::Waiting).await;
+    let append = relay.store("n", "append:s /progress", RouteClass::Append, Start::Waiting).await;
+    let unsent = relay.claim(NOW).await.remove(0);
+    relay.answer(&unsent, Answer::NotSent, None).await;
+    let ended = relay.store("ended", "append:t /progress", RouteClass::Append, Start::Waiting).await;
+    relay.envelopes.cancel(ended.envelope_id, "withdrawn".into(), NOW).await.unwrap();
+    let later = NOW + limits::RELAY_LEASE * 2;
+    relay.envelopes.claim(by_both(later), 0).await.unwrap();
+    relay.envelopes.note_went_back("went_back", "once".into()).await.unwrap();
+    assert_eq!(relay.envelopes.fact("went_back").await.unwrap().as_deref(), Some("once"));
+    for row in [&tried, &last, &append] {
+        let row = relay.now(row).await;
+        assert_eq!((row.status, row.outcome), (Status::Queued, Outcome::Unknown), "{}", row.idempotency_key);
+    }
+    assert_eq!(relay.now(&tried).await.sent_precondition, None, "what was sent since is not known");
+    assert_eq!(relay.now(&ended).await.outcome, Outcome::NotSent, "it ended, and was not sent");
+    let mut condition = None;
+    for key in ["a", "all", "b"] {
+        let taken = relay.claim(later).await;
+        let of_tasks = taken.iter().find(|taken| taken.envelope.idempotency_key == key).unwrap();
+        let Task::Send { precondition, .. } = &of_tasks.task else { panic!("{key} is sent") };
+        condition.clone_from(precondition);
+        let left = LeftVersion { order_key: last.order_key.clone(), tag: format!("\"{key}\"") };
+        let heard =
+            Heard { left: vec![left], ..heard(&of_tasks.envelope, of_tasks.lease, Answer::Committed) };
+        relay.envelopes.settle(heard).await.unwrap();
+    }
+    assert_eq!(condition, Some(Precondition::Match("\"all\"".into())), "as the batch before it left it");
 }
 
 #[tokio::test]

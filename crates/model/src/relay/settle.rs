@@ -34,7 +34,7 @@ pub enum Move {
     Again(Outcome),
     /// It goes back without having used up anything, and nothing is replayed until a person looked.
     Pause,
-    /// It never left before and was refused for its age: it ends as expired, and was not committed.
+    /// It is known that it never left before, and it was refused for its age: it ends as expired, and was not committed.
     Expire,
     /// It is to end so; the upstream is asked about its key first.
     Ask(Ending),

@@ -15,3 +15,4 @@ mod pauses;
 mod stage;
 mod tags;
 mod upstream;
+mod went_back;

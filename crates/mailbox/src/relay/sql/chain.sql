@@ -2,4 +2,4 @@
 -- successor stands before writes that came earlier than it: those were not asked on what it made.
 UPDATE envelope SET precondition = :precondition
 WHERE status = 0 AND sorted = 1 AND order_key = :order_key AND route_class = 1 AND base_envelope IS NOT NULL
-    AND outcome = 0 AND local_seq > :seq
+    AND (outcome = 0 OR sent_precondition IS NULL) AND local_seq > :seq

@@ -155,7 +155,7 @@ mod tests {
         for (status, outcome, known) in [
             ("queued", "unknown", "it may have been applied; the upstream is asked first"),
             ("expired", "unknown", "it may have been applied, and the upstream cannot tell any more"),
-            ("expired", "not_committed", "the upstream says that it was not applied"),
+            ("expired", "not_committed", "it was not applied"),
         ] {
             let write = TooOldWrite {
                 envelope_id: "01M7GH3C2R6V0D9QK1TJX4N8YE".into(),

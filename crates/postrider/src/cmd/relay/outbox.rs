@@ -96,7 +96,7 @@ pub fn upstream_word(status: &RelayStatus, now: Timestamp) -> String {
 /// A write that a person has to decide about, and why.
 pub fn too_old_word(write: &TooOldWrite) -> String {
     let known = match write.outcome.as_str() {
-        "not_committed" => "the upstream says that it was not applied",
+        "not_committed" => "it was not applied",
         _ if write.status == "expired" => "it may have been applied, and the upstream cannot tell any more",
         _ => "it may have been applied; the upstream is asked first",
     };
