@@ -8,6 +8,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
+use http::StatusCode;
 use http::header::{CONTENT_LENGTH, ETAG, EXPECT, HeaderMap, IF_MATCH, IF_UNMODIFIED_SINCE};
 use http_body_util::BodyExt;
 use mailbox::relay::{
@@ -471,7 +472,8 @@ async fn settle_live(
 }
 
 /// The caller hears the upstream's own answer, and nothing is kept of the write unless the caller of a copy holds a receipt
-/// for it. Its key is not asked about: that would retire it, and what the upstream refused may come again under it.
+/// for it. Its key is not asked about: that would retire it, and what the upstream refused may come again under it. Of a
+/// write that stays and may be sent again nobody may hear that it was refused.
 async fn pass_refusal(
     shared: &Shared,
     envelopes: &Envelopes,
@@ -488,10 +490,10 @@ async fn pass_refusal(
             forward::answer(answer)
         }
         Ok(Forgetting::Promised) => settle_promised(shared, envelopes, envelope, heard, answer).await,
-        Ok(Forgetting::LeaseLost) => forward::answer(answer),
+        Ok(Forgetting::LeaseLost) => refused_and_kept(envelope, answer.status()),
         Err(error) => {
             tracing::error!(%error, "a refused write could not be forgotten; it is sent again under its key");
-            forward::answer(answer)
+            refused_and_kept(envelope, answer.status())
         }
     };
     shared.wake.notify_one();
@@ -513,8 +515,23 @@ async fn settle_promised(
     drain::note_refusal(&mut heard, status, said.as_deref().unwrap_or_default());
     if let Err(error) = drain::settle(shared, envelopes, envelope, heard).await {
         tracing::error!(%error, "a refusal could not be recorded; the write is sent again under its key");
+        return refused_and_kept(envelope, answer.status());
     }
     forward::answer(answer)
+}
+
+/// The upstream refused the write, and it may be sent again all the same.
+fn refused_and_kept(envelope: &Envelope, status: StatusCode) -> Response {
+    let told = format!(
+        "The upstream answered {}, and the relay still holds the write: it may be sent again. Ask again with the same \
+         Idempotency-Key.",
+        status.as_u16()
+    );
+    let mut answer = Refusal::new(ErrorCode::OutcomeUnknown, told).into_response();
+    if let Some(key) = head::value(&envelope.idempotency_key) {
+        answer.headers_mut().insert(KEY_HEADER, key);
+    }
+    answer
 }
 
 /// Keeps the versions that a committed change left, before its caller or a later write can rest on them.

@@ -8,7 +8,9 @@ use http::Method;
 use mailbox::relay::Envelopes;
 use model::{OsEntropy, Timestamp, limits};
 use net::client::Target;
+use relay::Config;
 use serde_json::{Value, json};
+use sqlite::{Db, StorageError};
 use testkit::ManualClock;
 
 use crate::stage::{Stage, Told};
@@ -217,6 +219,63 @@ async fn a_receipt_that_a_copy_got_holds_also_when_the_upstream_refuses_the_rela
     stage.upstream.set(Fault::None);
     stage.drained().await;
     stage.until("k", "done").await;
+}
+
+/// Changes the outbox's tables while no relay has it open.
+async fn change_tables(stage: &mut Stage, change: &'static str) {
+    stage.stop().await;
+    let db = Db::open(Envelopes::options(&stage.config.outbox)).unwrap();
+    db.write_blocking("test.change_tables", move |conn| Ok::<_, StorageError>(conn.execute_batch(change)?))
+        .unwrap();
+    db.close().await;
+    stage.start().await;
+}
+
+#[tokio::test]
+async fn a_refused_write_that_cannot_be_forgotten_is_told_as_unknown_because_it_is_sent_again() {
+    for (fault, headers) in [
+        (Fault::Status(429), &[("idempotency-key", "k")][..]),
+        (Fault::Status(500), &[("idempotency-key", "k")]),
+        (Fault::Status(422), &[]),
+    ] {
+        let mut stage = Stage::open().await;
+        let no_room =
+            "CREATE TRIGGER kept BEFORE DELETE ON envelope BEGIN SELECT RAISE(ABORT, 'no room'); END";
+        change_tables(&mut stage, no_room).await;
+        stage.upstream.set(fault);
+        let told = stage.call(Method::POST, "/progress/", headers, r#"{"n":1}"#).await;
+        assert_eq!((told.status, told.code()), (503, "outcome_unknown"), "{fault:?}: {told:?}");
+        let key = told.header("idempotency-key").to_owned();
+        stage.upstream.set(Fault::None);
+        change_tables(&mut stage, "DROP TRIGGER kept").await;
+        stage.drained().await;
+        assert_eq!(stage.upstream.applied(&key), 1, "{fault:?}: {told:?}");
+        let again = stage.post("/progress/", &key, r#"{"n":1}"#).await;
+        assert_eq!((again.status, &again.body["replayed"]), (201, &json!(true)), "{fault:?}: {again:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_comes_when_the_write_was_sent_again_already_is_told_as_unknown() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_800_000_000_000_000)));
+    let upstream = Upstream::start().await;
+    let target = Target::of_url(&format!("http://{}", upstream.address)).unwrap();
+    let patient = |config: &mut Config| config.answer_timeout = limits::RELAY_ANSWER_TIMEOUT;
+    let stage = Stage::before(upstream, target, clock.clone(), patient).await;
+    stage.upstream.set(Fault::LateWrites);
+    let sent_again = async {
+        stage.until("k", "inflight").await;
+        clock.advance(limits::RELAY_LEASE);
+        while stage.envelope("k").await.unwrap()["attempts"] != 2 {
+            stage.replay().await;
+        }
+        stage.upstream.judge_write(Fault::Status(429));
+    };
+    let (told, ()) = tokio::join!(stage.post("/progress/", "k", r#"{"n":1}"#), sent_again);
+    assert_eq!((told.status, told.code()), (503, "outcome_unknown"), "{told:?}");
+    stage.upstream.judge_write(Fault::None);
+    stage.until("k", "done").await;
+    assert_eq!(stage.upstream.applied("k"), 1);
 }
 
 #[tokio::test]
