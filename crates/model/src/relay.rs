@@ -185,11 +185,16 @@ pub fn age(queued_at: Timestamp, now: Timestamp) -> Age {
 }
 
 /// Whether a write of that outcome, stored at `stored`, must not be sent again: it may have been committed, and by one of
-/// the clocks the upstream may have forgotten its key. Ages that only end what waits believe less ([`crate::ageing`]): a
-/// date that is wrong costs a question here, and a write applied twice there.
+/// the clocks the upstream may have forgotten its key. What was stored by a date that lies ahead has no age that could be told, and
+/// counts as old; an upstream's stamp that is no later than this host's own may be taken from it, and ages with it. Ages that only end what waits believe less ([`crate::ageing`]): a date that is wrong costs a question
+/// here, and a write applied twice there.
 pub fn may_be_forgotten(outcome: Outcome, stored: Moment, now: Moment) -> bool {
     let is_over = |stored, now| age(stored, now) == Age::Over;
-    outcome.may_be_committed() && (is_over(stored.here, now.here) || is_over(stored.upstream, now.upstream))
+    let is_ahead = |stored: Timestamp, now: Timestamp| stored > now + limits::CLOCK_STEP_MAX;
+    let has_no_age = is_ahead(stored.here, now.here)
+        || is_ahead(stored.upstream, now.upstream) && is_ahead(stored.upstream, stored.here);
+    let is_old = is_over(stored.here, now.here) || is_over(stored.upstream, now.upstream);
+    outcome.may_be_committed() && (is_old || has_no_age)
 }
 
 /// How long an envelope waits after its `attempts`-th try; the upstream's own wish counts within a bound.
@@ -255,11 +260,31 @@ mod tests {
             (at(0, 0), at(-400, 13), true),
             (at(0, 400), at(12, 412), false),
             (at(0, 400), at(12, 413), true),
+            // From a date that was ahead by days, on either clock.
+            (at(400, 0), at(0, 0), true),
+            (at(0, 400), at(0, 0), true),
+            (at(400, 400), at(0, 0), true),
+            // Stored before the upstream's time was known.
+            (at(400, 400), at(412, 12), false),
+            (at(400, 400), at(413, 13), true),
         ] {
             for outcome in Outcome::ALL {
                 let may_be_committed = matches!(outcome, Outcome::Unknown | Outcome::Committed);
                 let forgotten = may_be_forgotten(*outcome, stored, now);
                 assert_eq!(forgotten, expected && may_be_committed, "{outcome:?} {stored:?} {now:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stored_instant_that_lies_ahead_by_no_more_than_a_small_step_is_young() {
+        let now = Timestamp::from_micros(1_800_000_000_000_000);
+        let (step, micro) = (limits::CLOCK_STEP_MAX, Duration::from_micros(1));
+        for (stored, expected) in [(now, false), (now + step, false), (now + step + micro, true)] {
+            for stored in [Moment { here: stored, upstream: now }, Moment { here: now, upstream: stored }] {
+                let now = Moment { here: now, upstream: now };
+                assert_eq!(may_be_forgotten(Outcome::Unknown, stored, now), expected, "{stored:?}");
+                assert!(!may_be_forgotten(Outcome::NotSent, stored, now), "{stored:?}");
             }
         }
     }

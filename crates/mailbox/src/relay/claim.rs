@@ -20,7 +20,7 @@ const NEAR: usize = 8 * limits::RELAY_LANES_MAX;
 const BODY_MISSING: &str = "body_missing: the file holds the envelope without its body";
 
 /// `last_error` of an envelope that is asked about in place of being sent again.
-const TOO_OLD: &str = "too_old: it may have been sent, and the upstream may have forgotten its key";
+const TOO_OLD: &str = "older than 13 days, or from a date that was ahead: it is asked about, not sent again";
 
 /// What the drainer got.
 #[derive(Clone, Debug, Default)]

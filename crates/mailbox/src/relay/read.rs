@@ -87,8 +87,8 @@ impl Envelopes {
         self.db
             .read("relay.too_old", move |conn| {
                 let asked = named_params! {
-                    ":before_here": over_age(now.here), ":before_upstream": over_age(now.upstream),
-                    ":limit": rows_max,
+                    ":before_here": over_age(now.here), ":ahead_here": Sql(&(now.here + limits::CLOCK_STEP_MAX)),
+                    ":before_upstream": over_age(now.upstream), ":limit": rows_max,
                 };
                 let mut statement = conn.prepare_cached(sql::TOO_OLD)?;
                 Ok(statement.query_map(asked, Envelope::read)?.collect::<rusqlite::Result<_>>()?)

@@ -413,6 +413,23 @@ async fn past_thirteen_days_by_one_clock_alone_what_may_have_left_is_asked_about
 }
 
 #[tokio::test]
+async fn what_was_stored_by_a_date_that_was_ahead_and_may_have_left_is_asked_about_and_says_so() {
+    let day = Duration::from_secs(86_400);
+    let relay = Stage::open();
+    let maybe = relay.store("a", "task:1", RouteClass::Append, Start::Live).await;
+    let task = Task::Send { precondition: None, body: vec![] };
+    let live = Taken { envelope: maybe.clone(), lease: maybe.lease.unwrap(), task };
+    relay.answer(&live, Answer::Lost, None).await;
+    let right = Timestamp::from_micros(NOW.as_micros() - i64::try_from(day.as_micros()).unwrap());
+    relay.envelopes.all_due(right).await.unwrap();
+    assert_eq!(keys_of(&relay.envelopes.too_old(by_both(right), 8).await.unwrap()), ["a"]);
+    let taken = relay.claim(right).await;
+    assert!(matches!(taken[0].task, Task::Ask(Ending::Expired)), "{:?}", taken[0].task);
+    let why = "older than 13 days, or from a date that was ahead: it is asked about, not sent again";
+    assert_eq!(relay.now(&maybe).await.last_error.as_deref(), Some(why));
+}
+
+#[tokio::test]
 async fn a_key_is_stored_once_and_the_same_words_are_recognised() {
     let relay = Stage::open();
     relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;

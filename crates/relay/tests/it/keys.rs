@@ -266,9 +266,12 @@ async fn a_refusal_that_comes_when_the_write_was_sent_again_already_is_told_as_u
     let sent_again = async {
         stage.until("k", "inflight").await;
         clock.advance(limits::RELAY_LEASE);
-        while stage.envelope("k").await.unwrap()["attempts"] != 2 {
-            stage.replay().await;
-        }
+        let leaves = async {
+            while stage.envelope("k").await.unwrap()["attempts"] != 2 {
+                stage.replay().await;
+            }
+        };
+        tokio::time::timeout(crate::stage::PATIENCE, leaves).await.expect("its lease is over");
         stage.upstream.judge_write(Fault::Status(429));
     };
     let (told, ()) = tokio::join!(stage.post("/progress/", "k", r#"{"n":1}"#), sent_again);
