@@ -12,7 +12,7 @@ use sqlite::{StorageError, fault};
 use wire::relay::{RelayExplained, RelayFound, RelayStep};
 
 use crate::ask::KEY_REUSED;
-use crate::memory::Unkept;
+use crate::memory::Unstored;
 use crate::operator::{Answer, look, stored};
 use crate::relay::Shared;
 use crate::view;
@@ -29,7 +29,7 @@ pub(crate) async fn about(State(shared): State<Arc<Shared>>, Path(id): Path<Stri
         },
         None => None,
     };
-    let found = known.or_else(|| shared.unkept.of(&id).map(|(told, at)| unkept(told, at)));
+    let found = known.or_else(|| shared.unstored.of(&id).map(|(told, at)| unstored(told, at)));
     let upstream = shared.upstream.target().to_string();
     Ok(respond::json(StatusCode::OK, &RelayExplained { upstream, found }))
 }
@@ -108,19 +108,19 @@ fn fixes(said: &Said, row: &Envelope) -> Vec<String> {
 }
 
 /// A write that left nothing behind but its caller's answer.
-fn unkept(told: Unkept, at: Timestamp) -> RelayFound {
+fn unstored(told: Unstored, at: Timestamp) -> RelayFound {
     let (verdict, sentence, code) = match told {
-        Unkept::Refused(code) => {
+        Unstored::Refused(code) => {
             ("refused", "refused by the relay; nothing was stored".to_owned(), code.code().to_owned())
         }
-        Unkept::Answered(status) => {
+        Unstored::Answered(status) => {
             let sentence = format!("rejected: the upstream answered {status}, and its caller heard it");
             ("rejected", sentence, status.to_string())
         }
     };
     let next = match told {
-        Unkept::Refused(code) => code.remedy(),
-        Unkept::Answered(_) => "Nothing is kept here and nothing more is done.",
+        Unstored::Refused(code) => code.remedy(),
+        Unstored::Answered(_) => "Nothing is kept here and nothing more is done.",
     };
     RelayFound {
         verdict: verdict.to_owned(),

@@ -20,11 +20,11 @@ pub(crate) struct Bases(Mutex<Recent<OrderKey, (String, Bytes)>>);
 pub(crate) struct Twins(Mutex<Recent<(String, Fingerprint), (RowId, Timestamp)>>);
 
 /// What the callers of keys were told of which nothing is stored.
-pub(crate) struct Unstored(Mutex<Recent<String, (Unkept, Timestamp)>>);
+pub(crate) struct UnstoredKeys(Mutex<Recent<String, (Unstored, Timestamp)>>);
 
 /// Why nothing of a write is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unkept {
+pub(crate) enum Unstored {
     /// This relay refused it.
     Refused(ErrorCode),
     /// The upstream did, and its caller heard it.
@@ -83,20 +83,20 @@ impl Default for Twins {
     }
 }
 
-impl Default for Unstored {
+impl Default for UnstoredKeys {
     fn default() -> Self {
         Self(Mutex::new(Recent::new(limits::RELAY_REFUSED_MAX)))
     }
 }
 
-impl Unstored {
+impl UnstoredKeys {
     /// The caller of `key` was told so.
-    pub(crate) fn note(&self, key: String, told: Unkept, now: Timestamp) {
+    pub(crate) fn note(&self, key: String, told: Unstored, now: Timestamp) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, (told, now));
     }
 
     /// What the last caller of `key` was told, and when.
-    pub(crate) fn of(&self, key: &str) -> Option<(Unkept, Timestamp)> {
+    pub(crate) fn of(&self, key: &str) -> Option<(Unstored, Timestamp)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).map.get(key).copied()
     }
 }

@@ -22,7 +22,7 @@ use crate::board::{Board, Change, Room};
 use crate::classify::{Plan, classify};
 use crate::config::{AuthMode, Config};
 use crate::mark::{self, OutboxWentBack};
-use crate::memory::{Bases, Stamps, Twins, Unkept, Unstored};
+use crate::memory::{Bases, Stamps, Twins, Unstored, UnstoredKeys};
 use crate::tags::Tags;
 use crate::upstream::Upstream;
 use crate::{drain, head, live, online};
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) stamps: Stamps,
     pub(crate) bases: Bases,
     pub(crate) twins: Twins,
-    pub(crate) unkept: Unstored,
+    pub(crate) unstored: UnstoredKeys,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// Something may be due.
@@ -141,7 +141,7 @@ impl Relay {
             stamps: Stamps::default(),
             bases: Bases::default(),
             twins: Twins::default(),
-            unkept: Unstored::default(),
+            unstored: UnstoredKeys::default(),
             clock,
             entropy,
             wake: Notify::new(),
@@ -215,18 +215,18 @@ impl Answers for Callers {
         // Only a write is asked about by its key.
         let key = if request.method().is_safe() { None } else { head::key(request.headers()).ok().flatten() };
         let response = answer(shared, connection, request).await;
-        if let (Some(key), Some(told)) = (key, unkept(&response)) {
-            shared.unkept.note(key, told, shared.clock.now());
+        if let (Some(key), Some(told)) = (key, unstored(&response)) {
+            shared.unstored.note(key, told, shared.clock.now());
         }
         response
     }
 }
 
 /// What a caller that hears no is told; whoever asks about its key later hears the same when no envelope does better.
-fn unkept(response: &Response) -> Option<Unkept> {
+fn unstored(response: &Response) -> Option<Unstored> {
     match response.extensions().get::<ErrorCode>() {
-        Some(code) => Some(Unkept::Refused(*code)),
-        None if response.status().is_client_error() => Some(Unkept::Answered(response.status().as_u16())),
+        Some(code) => Some(Unstored::Refused(*code)),
+        None if response.status().is_client_error() => Some(Unstored::Answered(response.status().as_u16())),
         None => None,
     }
 }
