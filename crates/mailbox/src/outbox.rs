@@ -57,7 +57,7 @@ impl Standing {
     /// yet is retired.
     fn late_ack(&self, conn: &Connection, receipt: &BrokerReceipt, now: Timestamp) -> rusqlite::Result<()> {
         self.keep_rungs_of(conn, receipt.broker_message_id)?;
-        self.accepted(conn, sql::SETTLE_LATE_ACK, receipt, now)?;
+        // First: whether the successor may have left is seen by what was known of this row until now.
         if let Some(successor) = &self.successor
             && let Some(seq) = seq_of_row(conn, successor)?
         {
@@ -65,7 +65,7 @@ impl Standing {
                 ":seq": seq, ":fingerprint": Sql(&self.fingerprint), ":now": Sql(&now),
             })?;
         }
-        Ok(())
+        self.accepted(conn, sql::SETTLE_LATE_ACK, receipt, now)
     }
 
     fn keep_rungs_of(&self, conn: &Connection, message: MessageId) -> rusqlite::Result<()> {

@@ -1,17 +1,22 @@
 //! A file that `postrider restore` put in place: the mark beside it says so, and the first to open it takes the mark.
 //!
 //! - Messages that wait in the file may have been worked on since the backup: all are marked redelivered.
+//! - Rows that had not left may have left since: the backup's instant is their first attempt, so that their age counts and
+//!   nobody takes them for never sent.
 //! - The inbox gets a new epoch. The broker marks what it delivers from then on to another epoch, and learns which epoch
 //!   the file had: of the same file, places still say what it lacks.
-//! - Both are one transaction; the mark is removed behind it. A mark that is found again is known by its instant.
+//! - All of it is one transaction; the mark is removed behind it. A mark that is found again is known by its instant.
 
 use std::fmt;
 use std::str::FromStr;
 
 use model::error::Malformed;
-use model::{Entropy, Timestamp};
+use model::{Entropy, Timestamp, limits};
+use rusqlite::{Connection, named_params};
 use sqlite::{Db, FileMark, MarkedBy, StorageError, fault};
 
+use crate::ageing::aged;
+use crate::column::Sql;
 use crate::meta::{self, INBOX_EPOCH, INBOX_EPOCH_BEFORE, InboxEpoch};
 use crate::went_back::{get, instant, malformed, number};
 use crate::{OpenError, sql};
@@ -45,6 +50,8 @@ pub(crate) fn take_mark(db: &Db, entropy: &dyn Entropy) -> Result<(), OpenError>
         }
         let waiting = conn.prepare_cached(sql::RESTORED_INBOX)?.execute([])? as u64;
         conn.prepare_cached(sql::RESTORED_TURNS)?.execute([])?;
+        let first_attempt_at = in_broker_time(conn, backup_at.min(restored_at))?;
+        conn.prepare_cached(sql::RESTORED_OUTBOX)?.execute(named_params! {":at": Sql(&first_attempt_at)})?;
         let before: Option<InboxEpoch> = get(conn, INBOX_EPOCH)?;
         if let Some(before) = before {
             meta::put(conn, INBOX_EPOCH_BEFORE, &before.to_string())?;
@@ -57,6 +64,17 @@ pub(crate) fn take_mark(db: &Db, entropy: &dyn Entropy) -> Result<(), OpenError>
     // One that stays is known at the next opening.
     let _ = FileMark::remove(db.path());
     Ok(())
+}
+
+/// The backup's instant in broker time, rather too early than too late: too late, a copy could arrive after its id was
+/// forgotten. Without a link nobody knows that time. So it is this host's, not later than what its clock is borne out to, and
+/// moved back by as much as the last accepted rows say that the broker stands behind it.
+fn in_broker_time(conn: &Connection, backup_at: Timestamp) -> rusqlite::Result<Timestamp> {
+    let mut statement = conn.prepare_cached(sql::RESTORED_CLOCK)?;
+    let limit = named_params! {":limit": limits::RESTORE_WITNESSES_MAX};
+    let ahead_us: Option<i64> = statement.query_row(limit, |row| row.get(0))?;
+    let moved_us = ahead_us.unwrap_or(0).min(0);
+    Ok(Timestamp::from_micros(aged(conn, backup_at)?.as_micros().saturating_add(moved_us)))
 }
 
 /// Numbers in their order, as the table of facts keeps them.

@@ -255,7 +255,8 @@ impl Taking<'_> {
         if held.is_some() {
             return Ok(Next::Stop(held));
         }
-        if head.unasked && head.first_attempt_at.is_none() {
+        // Whatever its first attempt says: a successor of a restored file has that of the backup.
+        if head.unasked {
             return Ok(Next::Stop(None));
         }
         if head.first_attempt_at.is_none() && planted(AGE_OF_UNATTEMPTED) {

@@ -32,7 +32,7 @@ pub struct OutboxRow {
     pub state: OutboxState,
     /// Tries so far.
     pub attempts: u32,
-    /// When it first went on the wire, in broker time.
+    /// When it first went on the wire, in broker time; in a restored file the earliest that it may have.
     pub first_attempt_at: Option<Timestamp>,
     /// Until when its lane waits, for a pending row behind a refusal.
     pub next_attempt_at: Option<Timestamp>,

@@ -16,6 +16,7 @@ mod read;
 mod receipts;
 mod record;
 mod relay;
+mod restored;
 mod retention;
 mod salvage;
 mod schema;
