@@ -56,16 +56,25 @@ impl FileMark {
         let mut name: OsString = path.clone().into_os_string();
         name.push(".new");
         let beside = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        let Self { place, at_us, by } = self;
-        match by {
-            MarkedBy::Process => writeln!(file, "{place} {at_us} process")?,
-            MarkedBy::Restore { backup_at_us } => writeln!(file, "{place} {at_us} restore {backup_at_us}")?,
+        // What is left of a write that was cut off, or was put there: it is not written through.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
         }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(self.text().as_bytes())?;
         file.sync_all()?;
         fs::rename(&beside, &path)?;
         File::open(crate::folder::folder_of(&path))?.sync_all()
+    }
+
+    /// What the file of this mark holds.
+    pub fn text(&self) -> String {
+        let Self { place, at_us, by } = self;
+        match by {
+            MarkedBy::Process => format!("{place} {at_us} process\n"),
+            MarkedBy::Restore { backup_at_us } => format!("{place} {at_us} restore {backup_at_us}\n"),
+        }
     }
 
     /// Takes the mark beside `database` away, if there is one.
@@ -118,6 +127,18 @@ mod tests {
             fs::write(FileMark::path(&database), bad).unwrap();
             assert_eq!(FileMark::read(&database).unwrap(), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn what_stands_where_a_mark_is_made_is_replaced_and_never_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (database, others) = (folder.path().join("a.db"), folder.path().join("others"));
+        fs::write(&others, "kept").unwrap();
+        std::os::unix::fs::symlink(&others, folder.path().join("a.db-mark.new")).unwrap();
+        let mark = FileMark { place: 7, at_us: 9, by: MarkedBy::Process };
+        mark.write(&database).unwrap();
+        assert_eq!(fs::read_to_string(&others).unwrap(), "kept");
+        assert_eq!(FileMark::read(&database).unwrap(), Some(mark));
     }
 
     #[test]
