@@ -111,10 +111,15 @@ pub fn lock_exclusive(path: &Path) -> Result<Lock, LockError> {
         .custom_flags(no_follow)
         .open(path)
         .map_err(unusable)?;
+    lock_opened(file, path)
+}
+
+/// [`lock_exclusive`] of a file that the caller opened; `path` is for errors.
+pub fn lock_opened(file: File, path: &Path) -> Result<Lock, LockError> {
     match file.try_lock() {
         Ok(()) => Ok(Lock { _file: file }),
         Err(TryLockError::WouldBlock) => Err(LockError::Held { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(unusable(source)),
+        Err(TryLockError::Error(source)) => Err(LockError::Unusable { path: path.to_owned(), source }),
     }
 }
 

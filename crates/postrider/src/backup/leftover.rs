@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sqlite::fault;
 
+use super::folder::Folder;
 use super::restore::{BEFORE, MARK, RESTORING, lock, unmark};
 use super::{BackupError, beside, parent_of, sync_folder};
 
@@ -36,7 +37,9 @@ pub fn leftovers(home: &Path) -> Vec<Leftover> {
     let begins = format!("{name}.{RESTORING}-");
     let mut found = Vec::new();
     for entry in fs::read_dir(parent_of(home)).into_iter().flatten().flatten() {
-        if let Some(at) = entry.file_name().to_string_lossy().strip_prefix(&begins) {
+        // A link is none of ours: what it leads to is not looked at, and not removed.
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && let Some(at) = entry.file_name().to_string_lossy().strip_prefix(&begins) {
             let path = entry.path();
             found.push(Leftover { kind: LeftoverKind::of(&path, home, at), path });
         }
@@ -91,7 +94,7 @@ fn remove(staged: &Path) -> Result<(), BackupError> {
         }
     }
     fault::point("restore.removing");
-    unmark(staged)?;
+    unmark(&Folder::open(staged)?)?;
     fs::remove_dir(staged).map_err(BackupError::files(staged))
 }
 

@@ -1,7 +1,7 @@
 //! What a backup holds, file by file.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use model::Timestamp;
@@ -63,17 +63,19 @@ pub enum FileKind {
 
 /// Length and SHA-256 of a file.
 pub fn digest_of(path: &Path) -> Result<(u64, String), BackupError> {
-    let read = || {
-        let (mut file, mut digest, mut bytes) = (File::open(path)?, Sha256::new(), 0);
-        let mut buffer = vec![0; 1 << 20];
-        loop {
-            let count = file.read(&mut buffer)?;
-            if count == 0 {
-                return Ok((bytes, model::hex::encode(&digest.finalize())));
-            }
-            digest.update(&buffer[..count]);
-            bytes += count as u64;
+    File::open(path).and_then(|mut file| digest_of_opened(&mut file)).map_err(BackupError::files(path))
+}
+
+/// [`digest_of`] an open file, from where it stands.
+pub fn digest_of_opened(file: &mut File) -> io::Result<(u64, String)> {
+    let (mut digest, mut bytes) = (Sha256::new(), 0);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            return Ok((bytes, model::hex::encode(&digest.finalize())));
         }
-    };
-    read().map_err(BackupError::files(path))
+        digest.update(&buffer[..count]);
+        bytes += count as u64;
+    }
 }

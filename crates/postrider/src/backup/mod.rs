@@ -4,6 +4,7 @@
 //! - Each database is copied by one read transaction of its own; all of them begin together.
 //! - Files are 0600 and folders 0700: a backup holds keys and everybody's words.
 
+mod folder;
 mod leftover;
 mod make;
 mod manifest;

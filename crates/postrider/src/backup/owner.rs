@@ -27,20 +27,17 @@ impl Owner {
         }
     }
 
-    /// Gives a file or folder to this owner, durably. Where this account may not, it stays this account's.
-    pub fn take(self, path: &Path) -> Result<(), BackupError> {
-        let take = || {
-            let file = File::open(path)?;
-            let found = file.metadata()?;
-            if (found.uid(), found.gid()) == (self.uid, self.gid) {
-                return Ok(());
-            }
-            match fchown(&file, Some(self.uid), Some(self.gid)) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-                Err(error) => Err(error),
-                Ok(()) => file.sync_all(),
-            }
-        };
-        take().map_err(BackupError::files(path))
+    /// Gives an open file or folder to this owner, durably. Where this account may not, it stays this account's. A file that
+    /// another name leads to as well may be another's, and stays whose it is.
+    pub fn take(self, file: &File) -> io::Result<()> {
+        let found = file.metadata()?;
+        if (found.uid(), found.gid()) == (self.uid, self.gid) || found.is_file() && found.nlink() > 1 {
+            return Ok(());
+        }
+        match fchown(file, Some(self.uid), Some(self.gid)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => file.sync_all(),
+        }
     }
 }

@@ -5,21 +5,21 @@
 //!   the new one, and never a part of either.
 //! - The old home is kept under a name that says so, and the new one belongs to whom the old one did.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use daemon::home::make_private;
 use model::{Clock, Timestamp};
-use net::local::{Lock, LockError, lock_exclusive};
+use net::local::{Lock, LockError, lock_exclusive, lock_opened};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sqlite::{FileMark, MarkedBy, fault};
 
+use super::folder::Folder;
 use super::leftover::{Leftover, leftovers};
-use super::manifest::{Manifest, TREE};
+use super::manifest::{BackupFile, Manifest, TREE, digest_of_opened};
 use super::owner::Owner;
-use super::{BackupError, beside, parent_of, sync_folder, verify};
+use super::{BackupError, Wrong, beside, parent_of, sync_folder, verify};
 
 /// Behind the home's name while its successor is made.
 pub(super) const RESTORING: &str = "restoring";
@@ -30,7 +30,7 @@ pub(super) const MARK: &str = "restore-unfinished";
 /// Databases whose process looks for a mark beside them.
 const WITH_MARK: [&str; 3] = ["ledger.db", "mailbox.db", "outbox.db"];
 /// What running processes hold in a home.
-const LOCKS: [&str; 3] = ["daemon/lock", "relay/lock", "broker/ledger.db-lock"];
+const LOCKS: [(&str, &str); 3] = [("daemon", "lock"), ("relay", "lock"), ("broker", "ledger.db-lock")];
 
 /// What becomes of a home that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn restore(folder: &Path, home: &Path, old: OldHome, clock: &dyn Clock) -> R
     let now = clock.now();
     let staged = stamped(home, RESTORING, now);
     // Until the end: whoever finds the mark held leaves it alone.
-    let _mark = stage(&folder.join(TREE), &staged, &manifest, owner, now)?;
+    let (whole, _mark) = stage(&folder.join(TREE), &staged, &manifest, owner, now)?;
     fault::point("restore.staged");
     let aside = if is_there {
         exchange(&staged, home)?;
@@ -81,7 +81,7 @@ pub fn restore(folder: &Path, home: &Path, old: OldHome, clock: &dyn Clock) -> R
         sync_folder(&parent)?;
         None
     };
-    unmark(home)?;
+    unmark(&whole)?;
     Ok(Restored { manifest, aside })
 }
 
@@ -99,7 +99,7 @@ pub fn finish_restore(home: &Path) -> Result<Vec<(Leftover, BackupError)>, Backu
     let mark = home.join(MARK);
     if mark.exists() {
         let _held = lock(&mark, home)?;
-        unmark(home)?;
+        unmark(&Folder::open(home)?)?;
     }
     Ok(kept)
 }
@@ -112,70 +112,95 @@ fn is_filled(home: &Path) -> Result<bool, BackupError> {
     }
 }
 
-/// Whatever runs on the home holds one of them.
+/// Whatever runs on the home holds one of them. The home is its owner's: what is made in it is made behind no link.
 fn take_locks(home: &Path, owner: Owner) -> Result<Vec<Lock>, BackupError> {
+    let opened = Folder::open(home)?;
     let mut locks = Vec::new();
-    for lock in LOCKS.map(|lock| home.join(lock)) {
-        if !lock.parent().is_some_and(Path::is_dir) {
-            continue;
-        }
-        locks.push(self::lock(&lock, home)?);
-        owner.take(&lock)?;
+    for (folder, name) in LOCKS {
+        let Some(folder) = opened.find(Path::new(folder))? else { continue };
+        let (file, path) = (folder.open_or_create(name)?, folder.path(name));
+        owner.take(&file).map_err(BackupError::files(&path))?;
+        locks.push(lock_opened(file, &path).map_err(refused(home))?);
     }
     Ok(locks)
 }
 
 pub(super) fn lock(file: &Path, home: &Path) -> Result<Lock, BackupError> {
-    lock_exclusive(file).map_err(|error| match error {
-        LockError::Held { .. } => BackupError::Running(home.to_owned()),
-        LockError::Unusable { path, source } => BackupError::Files { path, source },
-    })
+    lock_exclusive(file).map_err(refused(home))
 }
 
-/// The new home under another name, whole and synced, with its mark.
+fn refused(home: &Path) -> impl Fn(LockError) -> BackupError {
+    move |error| match error {
+        LockError::Held { .. } => BackupError::Running(home.to_owned()),
+        LockError::Unusable { path, source } => BackupError::Files { path, source },
+    }
+}
+
+/// The new home under another name, whole and synced, with its mark. Until all of it is there it is closed to everybody but
+/// this account; its owner gets what is in it first, and itself last.
 fn stage(
     copies: &Path,
     staged: &Path,
     manifest: &Manifest,
     owner: Owner,
     now: Timestamp,
-) -> Result<Lock, BackupError> {
-    make_private(staged).map_err(BackupError::files(staged))?;
-    let mark = lock(&staged.join(MARK), staged)?;
-    for path in [staged, &staged.join(MARK)] {
-        owner.take(path)?;
-    }
-    sync_folder(staged)?;
+) -> Result<(Folder, Lock), BackupError> {
+    let whole = Folder::make(staged)?;
+    let mark = whole.create(MARK)?;
+    owner.take(&mark).map_err(BackupError::files(&whole.path(MARK)))?;
+    let mark = lock_opened(mark, &whole.path(MARK)).map_err(refused(staged))?;
+    whole.sync()?;
     fault::point("restore.marked");
-    let mut folders = vec![staged.to_owned()];
+    let mut folders = BTreeSet::new();
     for file in &manifest.files {
-        let (from, to) = (copies.join(&file.path), staged.join(&file.path));
-        let folder = parent_of(&to);
-        make_private(&folder).map_err(BackupError::files(&folder))?;
-        folders.extend(folder.ancestors().take_while(|above| *above != staged).map(Path::to_path_buf));
-        let mut source = File::open(&from).map_err(BackupError::files(&from))?;
-        let mut options = OpenOptions::new();
-        let opened = options.write(true).create_new(true).mode(0o600).open(&to);
-        let mut target = opened.map_err(BackupError::files(&to))?;
-        io::copy(&mut source, &mut target).map_err(BackupError::files(&to))?;
-        target.sync_all().map_err(BackupError::files(&to))?;
-        for path in to.ancestors().take_while(|path| *path != staged) {
-            owner.take(path)?;
-        }
-        if WITH_MARK.iter().any(|name| to.ends_with(name)) {
+        let below = Path::new(&file.path);
+        let (above, name) = (below.parent().unwrap_or(Path::new("")), last_name(below));
+        let folder = whole.make_below(above)?;
+        folders.extend(above.ancestors().filter(|above| !above.as_os_str().is_empty()));
+        let (mut target, to) = (folder.create(&name)?, folder.path(&name));
+        copy(&copies.join(below), &mut target, &to, file)?;
+        let mut given = vec![(target, to)];
+        if WITH_MARK.contains(&name.as_str()) {
             // Its next start says from when on it lacks what was given to it.
             let by = MarkedBy::Restore { backup_at_us: manifest.began_at.as_micros() };
             let mark = FileMark { place: 0, at_us: now.as_micros(), by };
-            mark.write(&to).map_err(BackupError::files(&to))?;
-            owner.take(&FileMark::path(&to))?;
+            let beside = last_name(&FileMark::path(below));
+            let (mut target, to) = (folder.create(&beside)?, folder.path(&beside));
+            target.write_all(mark.text().as_bytes()).map_err(BackupError::files(&to))?;
+            given.push((target, to));
+        }
+        for (target, to) in given {
+            owner.take(&target).and_then(|()| target.sync_all()).map_err(BackupError::files(&to))?;
         }
         fault::point("restore.copied");
     }
-    folders.sort();
-    folders.dedup();
-    folders.iter().rev().try_for_each(|folder| sync_folder(folder))?;
+    for below in folders.into_iter().rev() {
+        let folder = whole.make_below(below)?;
+        owner.take(folder.opened()).map_err(BackupError::files(&staged.join(below)))?;
+        folder.sync()?;
+    }
+    owner.take(whole.opened()).map_err(BackupError::files(staged))?;
+    whole.sync()?;
     sync_folder(&parent_of(staged))?;
-    Ok(mark)
+    Ok((whole, mark))
+}
+
+/// Copies one file of the backup. Its bytes are those that were looked through: whoever may change the backup meanwhile does
+/// not choose what is read for him.
+fn copy(from: &Path, target: &mut File, to: &Path, file: &BackupFile) -> Result<(), BackupError> {
+    let mut source = File::open(from).map_err(BackupError::files(from))?;
+    io::copy(&mut source, target).map_err(BackupError::files(to))?;
+    target.seek(SeekFrom::Start(0)).map_err(BackupError::files(to))?;
+    let copied = digest_of_opened(target).map_err(BackupError::files(to))?;
+    if copied == (file.bytes, file.sha256.clone()) {
+        return Ok(());
+    }
+    let detail = "it was changed while it was put back".to_owned();
+    Err(BackupError::Differs(vec![Wrong { path: file.path.clone(), detail }]))
+}
+
+fn last_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// One step: whoever looks finds the old home or the new one.
@@ -196,18 +221,18 @@ fn set_aside(staged: &Path, home: &Path, now: Timestamp) -> Result<PathBuf, Back
     Ok(aside)
 }
 
-pub(super) fn unmark(home: &Path) -> Result<(), BackupError> {
-    let mark = home.join(MARK);
-    match fs::remove_file(&mark) {
-        Ok(()) => {
-            fault::point("restore.unmarked");
-            sync_folder(home)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(BackupError::files(&mark)(error)),
+pub(super) fn unmark(home: &Folder) -> Result<(), BackupError> {
+    if home.remove(MARK)? {
+        fault::point("restore.unmarked");
+        home.sync()?;
     }
+    Ok(())
 }
 
 fn stamped(home: &Path, word: &str, at: Timestamp) -> PathBuf {
     beside(home, &format!(".{word}-{}", at.as_micros()))
 }
+
+#[cfg(test)]
+#[path = "restore_tests.rs"]
+mod tests;

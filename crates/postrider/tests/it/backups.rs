@@ -319,6 +319,11 @@ fn a_restored_home_belongs_to_whom_the_one_before_did_whoever_restores_it() {
     for path in all(&home.path()) {
         chown(path, Some(wanted.0), Some(wanted.1)).unwrap();
     }
+    // Until all of it is there nobody else may enter the copy, and put a link in the way of what comes next.
+    let own = fs::metadata("/proc/self").map(|own| (own.uid(), own.gid())).unwrap();
+    killed_at(&home, "restore.copied", &["restore", &place, "--replace"]);
+    let copy = home.path().parent().unwrap().join(&beside(&home)[0]);
+    assert_eq!((owner(&copy), is_open(&copy)), (own, false));
     fs::remove_file(home.path().join("daemon/lock")).unwrap();
     home.cli(&["restore", &place, "--replace"]).unwrap().done();
     all_are_wanted("a home that is replaced", &home);
