@@ -31,7 +31,9 @@ impl LogIndex {
     /// Opens the index of the database at `path`, which a connection has made, and asks for room. A disk without that room
     /// is no reason not to open: reads need none.
     pub(crate) fn open(path: &Arc<Path>) -> Result<Self, OpenError> {
-        let name = index_name(path);
+        let mut name = path.as_os_str().to_owned();
+        name.push("-shm");
+        let name = PathBuf::from(name);
         let file = File::options()
             .read(true)
             .write(true)
@@ -44,10 +46,9 @@ impl LogIndex {
         Ok(index)
     }
 
-    /// The file's identity, by which the system names locks on it.
-    pub(crate) fn inode(&self) -> std::io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
-        Ok(self.file.metadata()?.ino())
+    /// The file, on which SQLite has its locks.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Gives the index room for a log of so many pages and a large transaction behind them, unless it has that.
@@ -69,13 +70,6 @@ impl LogIndex {
             },
         }
     }
-}
-
-/// The index of the database at `path`.
-pub(crate) fn index_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-shm");
-    name.into()
 }
 
 /// Bytes of an index for so many pages of a log and [`RESERVED_PAGES`] more, in steps of these, with a region to spare for

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::checkpoint::copy;
 use crate::log_index::LogIndex;
-use crate::log_readers::{self, LogReader};
+use crate::log_readers;
 use crate::wait::now;
 use crate::{Bounds, Freed, OpenError, Options, StorageError, folder, migrate};
 
@@ -88,13 +88,13 @@ fn open_once(options: &Options) -> Result<Opened, OpenError> {
     let path: Arc<Path> = options.path.as_path().into();
     folder::make(&path)?;
     let mut hold = Hold::take(&path)?;
-    let holders = log_readers::holders_of(&path);
     let writer = connect(options, &path, Role::Writer)?;
     migrate::inspect(&writer, &path, &options.schema)?;
     settle(&writer, options, &path, Role::Writer)?;
     migrate::run(&writer, &path, &options.schema)?;
-    require_log(&writer, &path, holders)?;
-    hold.index = Some(Arc::new(LogIndex::open(&path)?));
+    require_log(&writer, &path)?;
+    let index = hold.index.insert(Arc::new(LogIndex::open(&path)?));
+    require_whole_copy(&writer, &path, index)?;
     make_durable(&writer, &path, &hold)?;
     let checkpointer = ready(options, &path, Role::Checkpointer)?;
     let ready_to_read =
@@ -217,21 +217,29 @@ fn set(conn: &Connection, pragma: &str, value: &str) -> rusqlite::Result<()> {
 }
 
 /// The word "wal" is what SQLite intends; pages in a log are what it does.
-///
-/// The first connection makes the log's index anew, with nothing counted as copied, unless another process has kept it.
-/// Then SQLite goes on behind the pages that the index counts. A log that was copied to its end was synced.
-fn require_log(conn: &Connection, path: &Arc<Path>, holders: Vec<LogReader>) -> Result<(), OpenError> {
-    let (pages, copied) = conn
-        .wal_checkpoint_v2(Some(rusqlite::MAIN_DB), CheckpointMode::NOOP)
-        .map_err(|source| OpenError::of(Arc::clone(path), source))?;
-    if (1..pages).contains(&copied) {
-        return Err(OpenError::IndexKept { path: Arc::clone(path), holders });
-    }
-    if pages >= 0 {
+fn require_log(conn: &Connection, path: &Arc<Path>) -> Result<(), OpenError> {
+    if logged_and_copied(conn, path)?.0 >= 0 {
         return Ok(());
     }
     let (wanted, found) = ("wal".to_owned(), "wal, but keeps no log".to_owned());
     Err(OpenError::PragmaNotApplied { path: Arc::clone(path), pragma: "journal_mode", wanted, found })
+}
+
+/// The first connection makes the log's index anew, with nothing counted as copied, unless another process has kept it.
+/// Then SQLite goes on behind the pages that the index counts. A log that was copied to its end was synced.
+fn require_whole_copy(conn: &Connection, path: &Arc<Path>, index: &LogIndex) -> Result<(), OpenError> {
+    let (pages, copied) = logged_and_copied(conn, path)?;
+    if (1..pages).contains(&copied) {
+        let holders = log_readers::holders_of(index);
+        return Err(OpenError::IndexKept { path: Arc::clone(path), holders });
+    }
+    Ok(())
+}
+
+/// Pages in the log, and how many of them the index counts as copied; less than nothing without a log.
+fn logged_and_copied(conn: &Connection, path: &Arc<Path>) -> Result<(i32, i32), OpenError> {
+    conn.wal_checkpoint_v2(Some(rusqlite::MAIN_DB), CheckpointMode::NOOP)
+        .map_err(|source| OpenError::of(Arc::clone(path), source))
 }
 
 /// Name, and the value to set and to read back.
