@@ -12,7 +12,6 @@ mod census;
 mod connection;
 mod pace;
 pub(crate) mod strands;
-mod vigil;
 mod visit;
 
 use std::sync::Arc;

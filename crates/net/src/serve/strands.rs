@@ -14,8 +14,6 @@ use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 
-use super::vigil;
-
 /// Whether the connections of this process have strands.
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// The strands, once a door has opened; none where threads cannot be had. They end with the process, as its runtime does.
@@ -52,7 +50,6 @@ fn open(number: usize) -> io::Result<Handle> {
     let handle = runtime.handle().clone();
     thread::Builder::new().name(format!("strand-{number}")).spawn(move || {
         HERE.set(number);
-        runtime.spawn(vigil::keep());
         runtime.block_on(pending::<()>());
     })?;
     Ok(handle)

@@ -21,7 +21,6 @@ use super::accept::{Detached, Stream};
 use super::answers::Answers;
 use super::connection::Life;
 use super::pace::Pace;
-use super::vigil::InFlight;
 use super::{Bounds, Connection};
 use crate::respond::Refusal;
 use crate::tls::Identity;
@@ -105,7 +104,6 @@ async fn answer<A: Answers>(
         refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return Ok(refused);
     }
-    let _in_flight = InFlight::begin();
     Ok(answers.answer(&connection, request).await)
 }
 
