@@ -31,7 +31,7 @@ pub(crate) fn tell_ahead(shared: &Shared, look: &ClockLook) {
 }
 
 fn forgotten_ahead(forgotten: &ForgottenRecord, now: Timestamp) -> Option<String> {
-    let (ids, keys) = (forgotten.ids_begun_at, forgotten.keys_begun_at);
+    let (ids, keys) = (forgotten.ids_tried_upto, forgotten.keys_made_upto);
     let refused = match (ids > now, keys > now) {
         (false, false) => return None,
         (true, false) => format!("messages first tried before {ids} are refused with send_deadline_passed"),
@@ -43,7 +43,7 @@ fn forgotten_ahead(forgotten: &ForgottenRecord, now: Timestamp) -> Option<String
     };
     Some(format!(
         "the store's date lay ahead for so long that ids of that span were forgotten, and was set back since: {refused}. It ends \
-         by itself; a restored backup from before that date, where there is one, ends it now"
+         by itself when the clock passes that instant"
     ))
 }
 
@@ -96,8 +96,8 @@ mod tests {
     fn what_was_forgotten_under_a_date_that_lay_ahead_is_told_until_the_clock_passes_it() {
         let at = |second: i64| Timestamp::from_micros(1_800_000_000_000_000 + second * 1_000_000);
         let record = |ids, keys| ForgottenRecord {
-            ids_begun_at: at(ids),
-            keys_begun_at: at(keys),
+            ids_tried_upto: at(ids),
+            keys_made_upto: at(keys),
             ..ForgottenRecord::EMPTY
         };
         for (ids, keys, told) in [

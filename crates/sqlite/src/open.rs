@@ -91,10 +91,10 @@ fn open_once(options: &Options) -> Result<Opened, OpenError> {
     let writer = connect(options, &path, Role::Writer)?;
     migrate::inspect(&writer, &path, &options.schema)?;
     settle(&writer, options, &path, Role::Writer)?;
+    require_whole_copy(&writer, &path)?;
     migrate::run(&writer, &path, &options.schema)?;
     require_log(&writer, &path)?;
-    let index = hold.index.insert(Arc::new(LogIndex::open(&path)?));
-    require_whole_copy(&writer, &path, index)?;
+    hold.index = Some(Arc::new(LogIndex::open(&path)?));
     make_durable(&writer, &path, &hold)?;
     let checkpointer = ready(options, &path, Role::Checkpointer)?;
     let ready_to_read =
@@ -227,10 +227,10 @@ fn require_log(conn: &Connection, path: &Arc<Path>) -> Result<(), OpenError> {
 
 /// The first connection makes the log's index anew, with nothing counted as copied, unless another process has kept it.
 /// Then SQLite goes on behind the pages that the index counts. A log that was copied to its end was synced.
-fn require_whole_copy(conn: &Connection, path: &Arc<Path>, index: &LogIndex) -> Result<(), OpenError> {
+fn require_whole_copy(conn: &Connection, path: &Arc<Path>) -> Result<(), OpenError> {
     let (pages, copied) = logged_and_copied(conn, path)?;
     if (1..pages).contains(&copied) {
-        let holders = log_readers::holders_of(index);
+        let holders = log_readers::holders_of(&LogIndex::open(path)?);
         return Err(OpenError::IndexKept { path: Arc::clone(path), holders });
     }
     Ok(())
