@@ -57,8 +57,8 @@ impl Books {
 
     async fn inhabited(ledger: Arc<dyn Ledger>, file: Option<Arc<SqliteLedger>>) -> anyhow::Result<Self> {
         ledger.setup(MeshSetup { slug: "home".into(), policies: Policies::default() }).await?;
-        let (near, far) =
-            (join(&*ledger, "near", Role::Owner).await?, join(&*ledger, "far", Role::Member).await?);
+        let (near, _) = join(&*ledger, "near", Role::Owner).await?;
+        let (far, _) = join(&*ledger, "far", Role::Member).await?;
         let (busy, quiet): (TopicName, TopicName) = (BUSY.parse()?, QUIET.parse()?);
         let mut senders = Vec::with_capacity(SENDERS);
         for number in 0..SENDERS {
@@ -160,8 +160,11 @@ fn submission(topic: &str, id: ClientMessageId) -> anyhow::Result<Submission> {
     })
 }
 
-/// The whole way in of a node.
-async fn join(ledger: &dyn Ledger, name: &str, role: Role) -> anyhow::Result<Link> {
+/// The whole way in of a node: its link, and its person.
+///
+/// # Errors
+/// When the ledger refuses a step.
+pub async fn join(ledger: &dyn Ledger, name: &str, role: Role) -> anyhow::Result<(Link, MemberId)> {
     let secret = |of: u8| {
         let mut bytes = [of; 32];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
@@ -179,7 +182,8 @@ async fn join(ledger: &dyn Ledger, name: &str, role: Role) -> anyhow::Result<Lin
         person: Some(name.parse()?),
     };
     ledger.exchange(exchange).await?;
-    Ok(ledger.redeem(secret(4), AUDIENCE).await?.link)
+    let joined = ledger.redeem(secret(4), AUDIENCE).await?;
+    Ok((joined.link, joined.person.id))
 }
 
 async fn agent(ledger: &dyn Ledger, home: &Link, name: &str) -> anyhow::Result<MemberId> {

@@ -8,6 +8,6 @@ mod books;
 mod callers;
 mod measured;
 
-pub use books::{Books, FAN_OUT};
+pub use books::{Books, FAN_OUT, join};
 pub use callers::{Caller, id, round};
 pub use measured::{Measured, median};

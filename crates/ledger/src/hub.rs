@@ -28,7 +28,7 @@ pub(crate) struct Put {
 /// Whether the record of an earlier copy may be forgotten.
 fn is_old_copy(created_at: Option<Timestamp>, forgotten: &ForgottenUpto) -> bool {
     is_too_old(created_at, forgotten.borne_out)
-        || created_at.is_some_and(|created_at| forgotten.has_key(created_at))
+        || created_at.is_some_and(|created_at| forgotten.includes_key(created_at))
 }
 
 /// A key's row, written with its effect.
@@ -150,7 +150,7 @@ pub(crate) fn asked(
     now: Timestamp,
     forgotten: &ForgottenUpto,
 ) -> (HubKeyStatus, bool) {
-    if known.is_none() && created_at.is_some_and(|created_at| forgotten.has_key(created_at)) {
+    if known.is_none() && created_at.is_some_and(|created_at| forgotten.includes_key(created_at)) {
         return (HubKeyStatus::Unknown, false);
     }
     match (key_status(known.as_ref().map(HubKnown::known).as_ref(), created_at, now), known) {

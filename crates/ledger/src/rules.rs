@@ -251,7 +251,7 @@ pub(crate) fn status_of(
     now: Timestamp,
     forgotten: &ForgottenUpto,
 ) -> StatusAnswer {
-    if known.is_none() && forgotten.has_id(question.first_attempt_at) {
+    if known.is_none() && forgotten.includes_id(question.first_attempt_at) {
         return StatusAnswer::Unknown;
     }
     let asked = match known {

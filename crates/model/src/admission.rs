@@ -82,7 +82,7 @@ pub fn check_time(
     max_age: Duration,
 ) -> Result<(), ErrorCode> {
     let send_deadline = send_deadline.map(|deadline| deadline.min(now + max_age));
-    if send_deadline.is_some_and(|deadline| forgotten.has_copy(deadline, max_age)) {
+    if send_deadline.is_some_and(|deadline| forgotten.may_include_copy(deadline, max_age)) {
         Err(ErrorCode::SendDeadlinePassed)
     } else if deliver_by.is_some_and(|deliver_by| now >= deliver_by) {
         Err(ErrorCode::DeliverByPassed)

@@ -77,17 +77,17 @@ impl AgeingRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForgottenRecord {
     /// The newest instant at which the first copy of a forgotten id may have been made.
-    pub ids_begun_at: Timestamp,
+    pub ids_tried_upto: Timestamp,
     /// The latest send deadline that a copy of a forgotten id may have.
-    pub ids_deadline_at: Timestamp,
-    /// [`ForgottenRecord::ids_begun_at`] for the hub's keys.
-    pub keys_begun_at: Timestamp,
+    pub ids_deadline_upto: Timestamp,
+    /// [`ForgottenRecord::ids_tried_upto`] for the hub's keys.
+    pub keys_made_upto: Timestamp,
 }
 
 impl ForgottenRecord {
     /// The record of a store that has forgotten nothing.
     pub const EMPTY: Self =
-        Self { ids_begun_at: BEFORE_ALL, ids_deadline_at: BEFORE_ALL, keys_begun_at: BEFORE_ALL };
+        Self { ids_tried_upto: BEFORE_ALL, ids_deadline_upto: BEFORE_ALL, keys_made_upto: BEFORE_ALL };
 
     /// With an id that was first seen at `seen_at` and kept until `expires_at`. The mesh may have changed its window
     /// meanwhile, so the id's own tells which deadlines its copies have.
@@ -97,8 +97,8 @@ impl ForgottenRecord {
         let window = DedupeWindow::Days(u32::try_from(days).unwrap_or(u32::MAX / 24));
         let begun_at = seen_at + FIRST_ATTEMPT_ERROR_MAX;
         Self {
-            ids_begun_at: self.ids_begun_at.max(begun_at),
-            ids_deadline_at: self.ids_deadline_at.max(begun_at + max_age(window)),
+            ids_tried_upto: self.ids_tried_upto.max(begun_at),
+            ids_deadline_upto: self.ids_deadline_upto.max(begun_at + max_age(window)),
             ..self
         }
     }
@@ -106,16 +106,16 @@ impl ForgottenRecord {
     /// With a key that was first used at `seen_at`.
     #[must_use]
     pub fn with_key(self, seen_at: Timestamp) -> Self {
-        Self { keys_begun_at: self.keys_begun_at.max(seen_at + FIRST_ATTEMPT_ERROR_MAX), ..self }
+        Self { keys_made_upto: self.keys_made_upto.max(seen_at + FIRST_ATTEMPT_ERROR_MAX), ..self }
     }
 
     /// With what another record has.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
-            ids_begun_at: self.ids_begun_at.max(other.ids_begun_at),
-            ids_deadline_at: self.ids_deadline_at.max(other.ids_deadline_at),
-            keys_begun_at: self.keys_begun_at.max(other.keys_begun_at),
+            ids_tried_upto: self.ids_tried_upto.max(other.ids_tried_upto),
+            ids_deadline_upto: self.ids_deadline_upto.max(other.ids_deadline_upto),
+            keys_made_upto: self.keys_made_upto.max(other.keys_made_upto),
         }
     }
 }
@@ -136,20 +136,20 @@ impl ForgottenUpto {
     }
 
     /// Whether the id of a copy with this send deadline may be forgotten.
-    pub fn has_copy(&self, send_deadline: Timestamp, max_age: Duration) -> bool {
+    pub fn may_include_copy(&self, send_deadline: Timestamp, max_age: Duration) -> bool {
         self.borne_out >= send_deadline
-            || self.record.ids_deadline_at >= send_deadline
-            || self.record.ids_begun_at + max_age >= send_deadline
+            || self.record.ids_deadline_upto >= send_deadline
+            || self.record.ids_tried_upto + max_age >= send_deadline
     }
 
     /// Whether an id that was first tried at `begun_at` was forgotten.
-    pub fn has_id(&self, begun_at: Timestamp) -> bool {
-        self.record.ids_begun_at >= begun_at
+    pub fn includes_id(&self, begun_at: Timestamp) -> bool {
+        self.record.ids_tried_upto >= begun_at
     }
 
     /// Whether a key whose request was first made at `begun_at` was forgotten.
-    pub fn has_key(&self, begun_at: Timestamp) -> bool {
-        self.record.keys_begun_at >= begun_at
+    pub fn includes_key(&self, begun_at: Timestamp) -> bool {
+        self.record.keys_made_upto >= begun_at
     }
 }
 
@@ -235,13 +235,13 @@ mod tests {
             let forgotten = ForgottenUpto { borne_out: START, record };
             let case = format!("kept {kept}, promised {promised}, now {now}");
             let shrunk = now < promised;
-            assert!(forgotten.has_copy(seen + window(promised), window(now)), "{case}");
-            assert!(forgotten.has_id(seen) && forgotten.has_key(seen), "{case}");
-            assert!(!forgotten.has_id(later) && !forgotten.has_key(later), "{case}");
-            assert_eq!(forgotten.has_copy(later + window(now), window(now)), shrunk, "{case}");
+            assert!(forgotten.may_include_copy(seen + window(promised), window(now)), "{case}");
+            assert!(forgotten.includes_id(seen) && forgotten.includes_key(seen), "{case}");
+            assert!(!forgotten.includes_id(later) && !forgotten.includes_key(later), "{case}");
+            assert_eq!(forgotten.may_include_copy(later + window(now), window(now)), shrunk, "{case}");
         }
         let nothing = ForgottenUpto::at(START);
-        assert!(!nothing.has_copy(START + DAY, DAY * 400) && nothing.has_copy(START, DAY));
+        assert!(!nothing.may_include_copy(START + DAY, DAY * 400) && nothing.may_include_copy(START, DAY));
     }
 
     #[test]

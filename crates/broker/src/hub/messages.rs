@@ -60,7 +60,7 @@ async fn refuse_old_copy(
     now: Timestamp,
 ) -> Result<(), Refusal> {
     let (created_at, forgotten) = (call.created_at()?, shared.ledger.forgotten_upto(now));
-    let is_forgotten = created_at.is_some_and(|created_at| forgotten.has_id(created_at));
+    let is_forgotten = created_at.is_some_and(|created_at| forgotten.includes_id(created_at));
     if !is_forgotten && !is_too_old(created_at, forgotten.borne_out) {
         return Ok(());
     }

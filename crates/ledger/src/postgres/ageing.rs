@@ -34,8 +34,8 @@ pub(super) async fn forget(tx: &Tx, more: ForgottenRecord) -> Result<(), Storage
         return Ok(());
     }
     let record = tx.watch().forget(more);
-    let (ids, deadline) = (record.ids_begun_at.as_micros(), record.ids_deadline_at.as_micros());
-    match tx.change(sql!("forgotten_put"), &[&ids, &deadline, &record.keys_begun_at.as_micros()]).await? {
+    let (ids, deadline) = (record.ids_tried_upto.as_micros(), record.ids_deadline_upto.as_micros());
+    match tx.change(sql!("forgotten_put"), &[&ids, &deadline, &record.keys_made_upto.as_micros()]).await? {
         1 => Ok(()),
         _ => Err(StorageError::Broken { what: "forgetting before a look at the clock".to_owned() }),
     }
@@ -47,13 +47,13 @@ async fn begin(tx: &Tx) -> Result<Timestamp, StorageError> {
     Ok(swept.filter(|swept| *swept > Timestamp::default()).unwrap_or(tx.now))
 }
 
-/// borne_out_at, reached_at, doubted_since, doubted_least, ids_begun_at, ids_deadline_at, keys_begun_at
+/// borne_out_at, reached_at, doubted_since, doubted_least, ids_tried_upto, ids_deadline_upto, keys_made_upto
 pub(super) fn records(row: &Row) -> Result<(AgeingRecord, ForgottenRecord), StorageError> {
     let empty = ForgottenRecord::EMPTY;
     let forgotten = ForgottenRecord {
-        ids_begun_at: at_option(row, 4)?.unwrap_or(empty.ids_begun_at),
-        ids_deadline_at: at_option(row, 5)?.unwrap_or(empty.ids_deadline_at),
-        keys_begun_at: at_option(row, 6)?.unwrap_or(empty.keys_begun_at),
+        ids_tried_upto: at_option(row, 4)?.unwrap_or(empty.ids_tried_upto),
+        ids_deadline_upto: at_option(row, 5)?.unwrap_or(empty.ids_deadline_upto),
+        keys_made_upto: at_option(row, 6)?.unwrap_or(empty.keys_made_upto),
     };
     let least = row.try_get::<_, Option<i64>>(3)?.map(|least| Duration::from_micros(least.unsigned_abs()));
     let doubt = at_option(row, 2)?.zip(least).map(|(since, least)| ClockDoubt { since, least });

@@ -39,9 +39,9 @@ pub(super) fn forget(conn: &Connection, world: &World, more: ForgottenRecord) ->
     }
     let record = world.watch.forget(more);
     let params = params![
-        record.ids_begun_at.as_micros(),
-        record.ids_deadline_at.as_micros(),
-        record.keys_begun_at.as_micros()
+        record.ids_tried_upto.as_micros(),
+        record.ids_deadline_upto.as_micros(),
+        record.keys_made_upto.as_micros()
     ];
     match change(conn, sql!("forgotten_put"), params)? {
         1 => Ok(()),
@@ -55,13 +55,13 @@ fn begin(conn: &Connection, wall: Timestamp) -> Result<Timestamp, StorageError> 
     Ok(swept.filter(|swept| *swept > Timestamp::default()).unwrap_or(wall))
 }
 
-/// From the fifth column on: ids_begun_at, ids_deadline_at, keys_begun_at
+/// From the fifth column on: ids_tried_upto, ids_deadline_upto, keys_made_upto
 fn forgotten(row: &Row<'_>) -> ::sqlite::rusqlite::Result<ForgottenRecord> {
     let empty = ForgottenRecord::EMPTY;
     Ok(ForgottenRecord {
-        ids_begun_at: at_option(row, 4)?.unwrap_or(empty.ids_begun_at),
-        ids_deadline_at: at_option(row, 5)?.unwrap_or(empty.ids_deadline_at),
-        keys_begun_at: at_option(row, 6)?.unwrap_or(empty.keys_begun_at),
+        ids_tried_upto: at_option(row, 4)?.unwrap_or(empty.ids_tried_upto),
+        ids_deadline_upto: at_option(row, 5)?.unwrap_or(empty.ids_deadline_upto),
+        keys_made_upto: at_option(row, 6)?.unwrap_or(empty.keys_made_upto),
     })
 }
 

@@ -326,9 +326,9 @@ CREATE TABLE ageing (
     reached_at INTEGER NOT NULL, -- the latest that ever was
     doubted_since INTEGER, -- borne_out_at when the clock was first seen to stand ahead of it
     doubted_least INTEGER, -- the least it stood ahead since, in microseconds
-    ids_begun_at INTEGER, -- no forgotten id was first tried after it; NULL: none was forgotten
-    ids_deadline_at INTEGER, -- no copy of a forgotten id has a later send deadline
-    keys_begun_at INTEGER, -- no forgotten key of the hub was first used after it
+    ids_tried_upto INTEGER, -- no forgotten id was first tried after it; NULL: none was forgotten
+    ids_deadline_upto INTEGER, -- no copy of a forgotten id has a later send deadline
+    keys_made_upto INTEGER, -- no forgotten key of the hub was first used after it
     CHECK ((doubted_since IS NULL) = (doubted_least IS NULL))
 ) STRICT;
 

@@ -1,5 +1,8 @@
 //! The relay's file: order, leases, conditions, ends.
 
+mod ages;
+mod files;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -360,76 +363,6 @@ async fn what_was_on_the_wire_at_a_crash_waits_with_an_unknown_outcome() {
 }
 
 #[tokio::test]
-async fn past_thirteen_days_what_never_left_expires_and_what_may_have_left_is_asked_about() {
-    let relay = Stage::open();
-    let never = relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
-    let maybe = relay.store("b", "task:2", RouteClass::Append, Start::Live).await;
-    let live = Taken {
-        envelope: maybe.clone(),
-        lease: maybe.lease.unwrap(),
-        task: Task::Send { precondition: None, body: vec![] },
-    };
-    relay.answer(&live, Answer::Lost, None).await;
-    let claims = relay.envelopes.claim(by_both(days(13)), 8).await.unwrap();
-    assert_eq!(claims.ended.len(), 1);
-    assert_eq!(
-        (relay.now(&never).await.status, relay.now(&never).await.outcome),
-        (Status::Expired, Outcome::NotSent)
-    );
-    assert!(matches!(claims.taken[0].task, Task::Ask(_)));
-    assert_eq!(relay.conclude(&claims.taken[0], Fenced::Unknown).await.outcome, Outcome::Unknown);
-    let refused = relay.envelopes.succeed(maybe.envelope_id, successor("b2", false), days(15)).await;
-    assert!(matches!(refused, Err(OperateError::Unknown)), "ce21: no successor without the upstream's word");
-    assert!(relay.envelopes.succeed(maybe.envelope_id, successor("b2", true), days(15)).await.is_ok());
-    assert!(relay.envelopes.succeed(never.envelope_id, successor("a2", false), days(15)).await.is_ok());
-}
-
-#[tokio::test]
-async fn past_thirteen_days_by_one_clock_alone_what_may_have_left_is_asked_about_and_what_never_left_is_sent()
-{
-    for (here, upstream) in [(days(13), days(13)), (days(13), NOW), (NOW, days(13))] {
-        let relay = Stage::open();
-        // As far as running time goes, hardly any has passed.
-        relay.envelopes.look_at_clock(NOW, None).await.unwrap();
-        let never = relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
-        let maybe = relay.store("b", "task:2", RouteClass::Append, Start::Live).await;
-        let task = Task::Send { precondition: None, body: vec![] };
-        let live = Taken { envelope: maybe.clone(), lease: maybe.lease.unwrap(), task };
-        relay.answer(&live, Answer::Lost, None).await;
-        let now = Moment { here: here + Duration::from_secs(60), upstream };
-        assert!(relay.envelopes.too_old(now, 8).await.unwrap().iter().eq([&relay.now(&maybe).await]));
-        let claims = relay.envelopes.claim(now, 8).await.unwrap();
-        assert_eq!((keys(&claims.taken), claims.ended.len()), (vec!["a", "b"], 0), "{now:?}");
-        assert!(matches!(claims.taken[0].task, Task::Send { .. }), "{now:?}");
-        assert!(matches!(claims.taken[1].task, Task::Ask(Ending::Expired)), "{now:?}");
-        // What never left before is not committed when the upstream refuses it for its age.
-        let refused = relay.answer(&claims.taken[0], Answer::KeyExpired, None).await;
-        assert_eq!((refused.status, refused.outcome), (Status::Expired, Outcome::NotCommitted));
-        let expired = relay.conclude(&claims.taken[1], Fenced::Unknown).await;
-        assert_eq!((expired.status, expired.outcome), (Status::Expired, Outcome::Unknown));
-        assert!(relay.envelopes.succeed(never.envelope_id, successor("a2", false), here).await.is_ok());
-        assert_eq!(keys_of(&relay.envelopes.too_old(now, 8).await.unwrap()), ["b"]);
-    }
-}
-
-#[tokio::test]
-async fn what_was_stored_by_a_date_that_was_ahead_and_may_have_left_is_asked_about_and_says_so() {
-    let day = Duration::from_secs(86_400);
-    let relay = Stage::open();
-    let maybe = relay.store("a", "task:1", RouteClass::Append, Start::Live).await;
-    let task = Task::Send { precondition: None, body: vec![] };
-    let live = Taken { envelope: maybe.clone(), lease: maybe.lease.unwrap(), task };
-    relay.answer(&live, Answer::Lost, None).await;
-    let right = Timestamp::from_micros(NOW.as_micros() - i64::try_from(day.as_micros()).unwrap());
-    relay.envelopes.all_due(right).await.unwrap();
-    assert_eq!(keys_of(&relay.envelopes.too_old(by_both(right), 8).await.unwrap()), ["a"]);
-    let taken = relay.claim(right).await;
-    assert!(matches!(taken[0].task, Task::Ask(Ending::Expired)), "{:?}", taken[0].task);
-    let why = "older than 13 days, or from a date that was ahead: it is asked about, not sent again";
-    assert_eq!(relay.now(&maybe).await.last_error.as_deref(), Some(why));
-}
-
-#[tokio::test]
 async fn a_key_is_stored_once_and_the_same_words_are_recognised() {
     let relay = Stage::open();
     relay.store("a", "task:1", RouteClass::Append, Start::Waiting).await;
@@ -524,66 +457,6 @@ async fn a_write_without_a_key_is_known_by_its_own_id() {
 }
 
 #[tokio::test]
-async fn a_file_from_before_the_lean_tables_keeps_its_writes_and_gives_no_place_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("outbox.db");
-    let before = sqlite::Schema { migrations: &RELAY_SCHEMA.migrations[..5], ..RELAY_SCHEMA };
-    drop(sqlite::Db::open_inline(sqlite::Options::new(&path, before)).unwrap());
-    let conn = rusqlite::Connection::open(&path).unwrap();
-    for key in ["a", "b", "trimmed"] {
-        conn.execute(
-            "INSERT INTO envelope (place, envelope_id, idempotency_key, fingerprint, method, path, route_class, scope,
-                 order_key, barrier, status, outcome, next_attempt_at, queued_at, created_at, body_bytes)
-             VALUES ((SELECT count(*) FROM envelope) + 1, randomblob(16), ?1, zeroblob(32), 'POST', '/', 0, 'task',
-                 'task:1', 0, 0, 0, ?2, ?2, ?2, 1)",
-            rusqlite::params![key, NOW.as_micros()],
-        )
-        .unwrap();
-        let seq = conn.last_insert_rowid();
-        conn.execute("INSERT INTO envelope_body (local_seq, body) VALUES (?1, CAST(?2 AS BLOB))", (seq, key))
-            .unwrap();
-    }
-    conn.execute_batch(
-        "DELETE FROM envelope_body WHERE local_seq = 3; DELETE FROM envelope WHERE local_seq = 3",
-    )
-    .unwrap();
-    drop(conn);
-    let envelopes = Envelopes::open(path, Arc::new(OsEntropy), NOW).unwrap();
-    let relay = Stage { envelopes, folder };
-    let next = relay.store("c", "task:2", RouteClass::Append, Start::Waiting).await;
-    assert_eq!(next.local_seq, 4, "a place that was given away is not given again");
-    let sent = relay.claim(NOW).await;
-    assert_eq!(keys(&sent), ["a", "c"], "b waits behind a");
-    assert!(matches!(&sent[0].task, Task::Send { body, .. } if body == b"a"));
-    assert_eq!(relay.now(&sent[0].envelope).await.idempotency_key, "a");
-}
-
-#[tokio::test]
-async fn a_file_from_before_forgets_the_writes_whose_callers_heard_the_refusal() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("outbox.db");
-    let before = sqlite::Schema { migrations: &RELAY_SCHEMA.migrations[..6], ..RELAY_SCHEMA };
-    drop(sqlite::Db::open_inline(sqlite::Options::new(&path, before)).unwrap());
-    let conn = rusqlite::Connection::open(&path).unwrap();
-    for told in [0, 1] {
-        conn.execute(
-            "INSERT INTO envelope (place, envelope_id, idempotency_key, fingerprint, method, path, route_class, scope,
-                 order_key, barrier, status, outcome, ending, told, next_attempt_at, queued_at, created_at, body_bytes)
-             VALUES (1, randomblob(16), 'told ' || ?1, zeroblob(32), 'POST', '/', 0, 'task', 'task:1', 0, 0, 1, 4, ?1,
-                 ?2, ?2, ?2, 1)",
-            (told, NOW.as_micros()),
-        )
-        .unwrap();
-        conn.execute("INSERT INTO envelope_body (local_seq, body) VALUES (?1, x'7b7d')", [told + 1]).unwrap();
-    }
-    drop(conn);
-    let envelopes = Envelopes::open(path, Arc::new(OsEntropy), NOW).unwrap();
-    let left = envelopes.list(None, 0, 10).await.unwrap();
-    assert_eq!(left.iter().map(|row| row.idempotency_key.as_str()).collect::<Vec<_>>(), ["told 0"]);
-    assert_eq!(envelopes.bodies(2).await.unwrap(), None);
-}
-
-#[tokio::test]
 async fn appends_that_wait_leave_in_their_order_however_many_there_are() {
     let relay = Stage::open();
     let key = OrderKey::session("ann", "/notes");
@@ -643,20 +516,6 @@ async fn short_and_long_bodies_are_kept_sent_and_forgotten_alike() {
     }
 }
 
-#[test]
-fn a_damaged_file_is_set_aside_by_name_and_a_sound_one_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("outbox.db");
-    assert_eq!(Envelopes::set_damaged_aside(&path, NOW).unwrap(), None);
-    std::fs::write(&path, b"SQLite format 3\0 and then nothing of the kind").unwrap();
-    let aside = Envelopes::set_damaged_aside(&path, NOW).unwrap().unwrap();
-    assert!(aside.path.exists() && !path.exists());
-    assert!(aside.path.file_name().unwrap().to_str().unwrap().starts_with("outbox.db.damaged-"));
-    let fresh = Envelopes::open(&path, Arc::new(OsEntropy), NOW).unwrap();
-    drop(fresh);
-    assert_eq!(Envelopes::set_damaged_aside(&path, NOW).unwrap(), None);
-}
-
 #[tokio::test]
 async fn an_envelope_without_its_body_ends_by_name_and_the_other_keys_go_on() {
     let relay = Stage::open();
@@ -685,36 +544,4 @@ async fn an_envelope_without_its_body_ends_by_name_and_the_other_keys_go_on() {
     assert_eq!((ended.status, ended.outcome), (Status::Rejected, Outcome::NotSent));
     assert_eq!(ended.last_error.as_deref(), Some(missing));
     assert_eq!(keys(&relay.claim(days(1)).await), ["behind"]);
-}
-
-#[tokio::test]
-async fn a_clock_ahead_for_an_hour_expires_no_envelope_and_forgets_no_key() {
-    let relay = Stage::open();
-    let hour = Duration::from_secs(3_600);
-    relay.store("waits", "task:1", RouteClass::Replace, Start::Waiting).await;
-    relay.store("done", "task:2", RouteClass::Replace, Start::Waiting).await;
-    let taken = relay.claim(NOW).await;
-    relay.answer(&taken[0], Answer::NotSent, None).await;
-    relay.answer(&taken[1], Answer::Committed, None).await;
-    let mut aged = relay.envelopes.look_at_clock(NOW, None).await.unwrap();
-    for later in [Duration::ZERO, hour] {
-        let (wall, counted) = (days(400) + later, aged + later);
-        aged = relay.envelopes.look_at_clock(wall, Some(counted)).await.unwrap();
-        assert_eq!(relay.envelopes.trim(aged).await.unwrap(), 0, "the key is known for a day");
-        let claims = relay.envelopes.claim(by_both(wall), 8).await.unwrap();
-        assert_eq!(claims.ended.len(), 0, "nothing is thirteen days old");
-        assert_eq!(keys(&claims.taken), ["waits"]);
-        relay.answer(&claims.taken[0], Answer::NotSent, None).await;
-    }
-}
-
-#[test]
-fn a_file_that_cannot_be_read_is_not_called_damaged() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("outbox.db");
-    // What is opened like a file, and whose bytes the system refuses to give.
-    std::fs::create_dir(&path).unwrap();
-    let refused = Envelopes::set_damaged_aside(&path, NOW).unwrap_err();
-    assert!(refused.to_string().contains("outbox.db: cannot be read"), "{refused}");
-    assert!(path.exists(), "it stays where it is");
 }

@@ -1,12 +1,11 @@
 //! The broker's books as the campaign asks them: messages accepted through a link, acks of deliveries, and invites.
 
 use ledger::{
-    Ack, Exchange, LaneSubmission, Ledger, Link, LinkError, MailRow, MeshSetup, NewInvite, Outcome, Policies,
-    Role, SQLITE_SCHEMA, Secret, SecretHash, SqliteLedger, StorageError, Submission, Via,
+    Ack, LaneSubmission, Ledger, Link, LinkError, MailRow, MeshSetup, NewInvite, Outcome, Policies, Role,
+    SQLITE_SCHEMA, SecretHash, SqliteLedger, StorageError, Submission, Via,
 };
-use model::{
-    ClientMessageId, DeliveryRung, Fingerprint, MemberId, NodeKey, OsEntropy, SystemClock, Timestamp, limits,
-};
+use ledger_rounds::join;
+use model::{ClientMessageId, DeliveryRung, Fingerprint, MemberId, OsEntropy, SystemClock, Timestamp};
 use sqlite::fault::Disk;
 use sqlite::{Bounds, Db, Options};
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +17,6 @@ use testkit::disk::campaign::{
 };
 
 const FILE: &str = "ledger.db";
-const AUDIENCE: &str = "postrider-link";
 /// Messages to the second home that wait for their acks when a trial begins.
 const MAIL: u64 = 40;
 
@@ -215,29 +213,6 @@ fn submission(to: &str, id: &str, bytes: usize) -> anyhow::Result<Submission> {
         deliver_by: None,
         envelope: vec![b'x'; bytes],
     })
-}
-
-/// The whole way in of a node.
-async fn join(ledger: &SqliteLedger, name: &str, role: Role) -> anyhow::Result<(Link, MemberId)> {
-    let secret = |of: u8| {
-        let mut bytes = [of; 32];
-        bytes[..name.len()].copy_from_slice(name.as_bytes());
-        SecretHash(bytes)
-    };
-    let expires_at = ledger.now().await? + limits::INVITE_TTL;
-    ledger.create_invite(NewInvite { hash: secret(1), expected_node: None, role, expires_at }).await?;
-    let exchange = Exchange {
-        by: Secret::Invite(secret(1)),
-        node: name.parse()?,
-        public_key: NodeKey::from_bytes(secret(2).0),
-        nonce: secret(3),
-        aud: AUDIENCE.to_owned(),
-        ticket: secret(4),
-        person: Some(name.parse()?),
-    };
-    ledger.exchange(exchange).await?;
-    let joined = ledger.redeem(secret(4), AUDIENCE).await?;
-    Ok((joined.link, joined.person.id))
 }
 
 fn invite_hash(request: Request) -> SecretHash {

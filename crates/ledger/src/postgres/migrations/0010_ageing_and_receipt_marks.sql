@@ -5,9 +5,9 @@ CREATE TABLE ageing (
     reached_at BIGINT NOT NULL, -- the latest that ever was
     doubted_since BIGINT, -- borne_out_at when the clock was first seen to stand ahead of it
     doubted_least BIGINT, -- the least it stood ahead since, in microseconds
-    ids_begun_at BIGINT, -- no forgotten id was first tried after it; NULL: none was forgotten
-    ids_deadline_at BIGINT, -- no copy of a forgotten id has a later send deadline
-    keys_begun_at BIGINT, -- no forgotten key of the hub was first used after it
+    ids_tried_upto BIGINT, -- no forgotten id was first tried after it; NULL: none was forgotten
+    ids_deadline_upto BIGINT, -- no copy of a forgotten id has a later send deadline
+    keys_made_upto BIGINT, -- no forgotten key of the hub was first used after it
     CHECK ((doubted_since IS NULL) = (doubted_least IS NULL))
 );
 

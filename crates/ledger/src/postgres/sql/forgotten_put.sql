@@ -1,3 +1,3 @@
 -- Several brokers forget: none takes back what another one recorded.
-UPDATE ageing SET ids_begun_at = greatest(ids_begun_at, $1), ids_deadline_at = greatest(ids_deadline_at, $2),
-    keys_begun_at = greatest(keys_begun_at, $3)
+UPDATE ageing SET ids_tried_upto = greatest(ids_tried_upto, $1), ids_deadline_upto = greatest(ids_deadline_upto, $2),
+    keys_made_upto = greatest(keys_made_upto, $3)

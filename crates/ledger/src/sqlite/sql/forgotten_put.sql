@@ -1,1 +1,1 @@
-UPDATE ageing SET ids_begun_at = ?1, ids_deadline_at = ?2, keys_begun_at = ?3
+UPDATE ageing SET ids_tried_upto = ?1, ids_deadline_upto = ?2, keys_made_upto = ?3
